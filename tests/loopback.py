@@ -61,7 +61,7 @@ class Server:
         self.paths: list[str] = []
         self.behave: Callable[[int, Body], Any] = lambda number, body: None
         self.lock = threading.Lock()
-        self.at_once = self.most_at_once = self.connections = 0
+        self.connections = 0
 
     def times_asked(self) -> Counter[bytes]:
         return Counter(self.bodies)
@@ -84,13 +84,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 server.bodies.append(content)
                 server.headers.append(dict(self.headers))
                 server.paths.append(self.path)
-                server.at_once += 1
-                server.most_at_once = max(server.most_at_once, server.at_once)
-            try:
-                told = server.behave(number, body)
-            finally:
-                with server.lock:
-                    server.at_once -= 1
+            told = server.behave(number, body)
             if told in ("drop", "half") or callable(told):
                 self.close_connection = True
             if callable(told):

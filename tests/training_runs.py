@@ -59,16 +59,16 @@ def step(self, *arguments, **named):
     return plain(self, *arguments, **named)
 
 trainer.RankingTrainer.training_step = step
-train(load_recipe(sys.argv[1], [f'out="{sys.argv[2]}"', "training.batch=3"]))
+train(load_recipe(sys.argv[1], [f'out="{sys.argv[2]}"', "training.batch=3", *sys.argv[3:]]))
 """
 
 
-def two_processes(recipe: Path, folder: Path) -> Path:
+def two_processes(recipe: Path, folder: Path, *settings: str) -> Path:
     """The run of a recipe by two processes, with batches of 3 each."""
     (folder / "world.py").write_text(_WORLD, encoding="utf-8")
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
-        "--rdzv_endpoint", "127.0.0.1:0", str(folder / "world.py"), str(recipe), str(folder / "two"),
+        "--rdzv_endpoint", "127.0.0.1:0", str(folder / "world.py"), str(recipe), str(folder / "two"), *settings,
     ]  # fmt: skip
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     ended = subprocess.run(command, capture_output=True, check=False, env=environment)

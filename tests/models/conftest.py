@@ -1,17 +1,22 @@
-"""A small collection to re-rank, and a cross-encoder."""
+"""A small collection to re-rank, and models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pytest
 
 from evenrank.files import Run, write_run
+from kind_factories import KINDS, saved
 from loopback import Server, serving
 from tiny_models import WORDS
+
+if TYPE_CHECKING:
+    from evenrank.models.stored import ModelFolder
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,19 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> str:
     BertForSequenceClassification(config).save_pretrained(folder)
     AutoTokenizer.from_pretrained(str(MODEL_DIR)).save_pretrained(folder)
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelFolder]:
+    """A folder of each kind of model that sentence-transformers has."""
+    from evenrank.models.stored import find_model
+
+    home = tmp_path_factory.mktemp("kinds")
+    made = {}
+    for name in KINDS:
+        (home / name).mkdir()
+        made[name] = find_model(str(saved(name, home / name)))
+    return made
 
 
 @pytest.fixture

@@ -1,10 +1,7 @@
-"""Cached gradients against plain ones: values, random numbers, memory, precision, several processes."""
+"""Cached gradients against plain ones: values, random numbers, the size of graphs."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,7 +56,7 @@ def same(found: dict[str, Any], expected: dict[str, Any], tolerance: float = 1e-
         )
 
 
-@pytest.mark.parametrize("chunk", [1, 4, 100])
+@pytest.mark.parametrize("chunk", [1, 4])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_equal_to_the_plain_gradient(bert: str, settings: dict[str, Any], chunk: int) -> None:
     ranker = DotRanker.from_pretrained(bert, **settings)
@@ -94,58 +91,17 @@ def test_gradients_with_dropout(bert: str) -> None:
     assert any((found[name] - without[name]).abs().max() > 1e-3 for name in found)
 
 
-class Kept:
-    """A tensor that a graph keeps, until it lets go."""
-
-    now = peak = 0
-
-    def __init__(self, tensor: Any) -> None:
-        # Detached: a result that its own node keeps would be a circle.
-        self.tensor = tensor.detach()
-        Kept.now += tensor.nbytes
-        Kept.peak = max(Kept.peak, Kept.now)
-
-    def __del__(self) -> None:
-        Kept.now -= self.tensor.nbytes
-
-
 def test_no_more_than_a_chunk_is_in_a_graph(bert: str) -> None:
     ranker = DotRanker.from_pretrained(bert)
-    groups = CandidateLists(texts(6, 5), [[" ".join(["doctor"] * 20)] * 20] * 6)
-    inputs = ranker.encode(groups)
     rows: list[int] = []
 
     def count(_: Any, __: Any, out: Any) -> None:
         if out["sentence_embedding"].requires_grad:
             rows.append(len(out["sentence_embedding"]))
 
-    hook = ranker.model.register_forward_hook(count)
-    peaks = []
-    for cached_too in (False, True):
-        Kept.peak = 0
-        rows.clear()
-        with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
-            if cached_too:
-                cached_backward(ranker, inputs, lambda scores: scores.square().mean(), chunk=8)
-            else:
-                ranker(**inputs).square().mean().backward()
-        assert Kept.now == 0
-        peaks.append((Kept.peak, max(rows), sum(rows)))
-    hook.remove()
-    (plain_bytes, *plain_rows), (cached_bytes, *cached_rows) = peaks
-    assert plain_rows == [120, 126]
-    assert cached_rows == [8, 126]
-    # One chunk's graph is gone before the next: 8 passages against 120, and the weights that any pass keeps.
-    assert cached_bytes < plain_bytes / 6
-
-
-def test_gradients_add_up_over_steps(bert: str) -> None:
-    ranker = DotRanker.from_pretrained(bert)
-    inputs = ranker.encode(LISTS)
-    _, once = plain(ranker, inputs)
-    for _ in range(2):
-        cached_backward(ranker, inputs, loss_of, chunk=4, backward=lambda loss: (loss / 4).backward())
-    same(gradients(ranker), {name: value / 2 for name, value in once.items()})
+    ranker.model.register_forward_hook(count)
+    cached_backward(ranker, ranker.encode(LISTS), loss_of, chunk=4)
+    assert (max(rows), sum(rows)) == (4, 5 + 26)
 
 
 def test_the_gradient_of_the_loss_itself(bert: str) -> None:
@@ -159,100 +115,9 @@ def test_the_gradient_of_the_loss_itself(bert: str) -> None:
     assert all(not value.any() for value in gradients(ranker).values())
 
 
-def test_under_autocast(bert: str) -> None:
-    ranker = DotRanker.from_pretrained(bert)
-    inputs = ranker.encode(LISTS)
-    found = []
-    for cached_too in (False, True):
-        with torch.autocast("cpu", torch.bfloat16):
-            if cached_too:
-                cached_backward(ranker, inputs, loss_of, chunk=100)
-            else:
-                loss_of(ranker(**inputs)).backward()
-        found.append(gradients(ranker))
-    assert found[0].keys() == found[1].keys()
-    whole = [torch.cat([value.flatten() for value in part.values()]) for part in found]
-    assert torch.nn.functional.cosine_similarity(*whole, dim=0) > 0.99
-    exact = torch.cat([value.flatten() for value in plain(ranker, inputs)[1].values()])
-    assert not torch.allclose(whole[1], exact, atol=1e-5)
-
-
-def test_on_a_device(bert: str) -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("needs a GPU")
-    ranker = DotRanker.from_pretrained(bert).to("cuda")
-    inputs = {name: value.to("cuda") for name, value in ranker.encode(LISTS).items()}
-    mask = LISTS.mask
-    on_cpu = lambda scores: loss_of(scores.cpu())  # noqa: E731
-    assert mask.device.type == "cpu"
-    on_cpu(ranker(**inputs)).backward()
-    expected = gradients(ranker)
-    cached_backward(ranker, inputs, on_cpu, chunk=4)
-    same(gradients(ranker), expected, 1e-4)
-    seen: list[Any] = []
-    ranker.model.register_forward_hook(lambda _, __, out: seen.append(out["sentence_embedding"].detach().clone()))
-    cached_backward(ranker.train(), inputs, on_cpu, chunk=4)
-    half = len(seen) // 2
-    assert all(torch.equal(first, second) for first, second in zip(seen[:half], seen[half:], strict=True))
-
-
 def test_what_is_refused(bert: str) -> None:
     ranker = DotRanker.from_pretrained(bert)
     with pytest.raises(ValueError, match=r"^chunk: expected 1 or more, found 0$"):
         cached_backward(ranker, {}, loss_of, chunk=0)
     with pytest.raises(TypeError, match=r"^expected a DotRanker, found CatRanker: its gradients cannot be cached$"):
         cached_backward(CatRanker.from_pretrained(bert), {}, loss_of)
-
-
-TWO_PROCESSES = """
-import os, sys
-from contextlib import nullcontext
-from datetime import timedelta
-import torch
-import torch.distributed as dist
-from evenrank.training.trainer import cached_backward
-from evenrank.models.encoders import DotRanker
-from evenrank.models.protocol import CandidateLists
-
-rank = int(os.environ["RANK"])
-dist.init_process_group("gloo", timeout=timedelta(seconds=60))
-assert dist.get_world_size() == 2
-groups = [
-    CandidateLists(["she", "he runs home"], [["a doctor", "the nurse runs home early"], ["software", "night", "she"]]),
-    CandidateLists(["nurse"], [["he is a doctor by night", "home", "runs", "the software she wrote", "a", "is"]]),
-]
-loss = lambda scores: scores.tanh().var() + scores.square().mean() / 100
-for shared in (True, False):
-    alone = DotRanker.from_pretrained(sys.argv[1], shared=shared)
-    for part in groups:  # what averaging over the processes gives
-        (loss(alone(**alone.encode(part))) / 2).backward()
-    ranker = DotRanker.from_pretrained(sys.argv[1], shared=shared)
-    wrapped = torch.nn.parallel.DistributedDataParallel(ranker)
-    inputs = ranker.encode(groups[rank])
-    for step in range(2):
-        ranker.zero_grad()
-        cached_backward(wrapped, inputs, loss, chunk=2)
-        for (name, weight), expected in zip(ranker.named_parameters(), alone.parameters(), strict=True):
-            if expected.grad is not None:
-                torch.testing.assert_close(weight.grad, expected.grad, atol=1e-5, rtol=1e-4, msg=name)
-    # Accumulated: nothing is exchanged until the last of two steps.
-    ranker.zero_grad()
-    for step in range(2):
-        with nullcontext() if step else wrapped.no_sync():
-            cached_backward(wrapped, inputs, loss, chunk=2, backward=lambda value: (value / 2).backward())
-    for weight, expected in zip(ranker.parameters(), alone.parameters(), strict=True):
-        if expected.grad is not None:
-            torch.testing.assert_close(weight.grad, expected.grad, atol=1e-5, rtol=1e-4)
-dist.destroy_process_group()
-print("equal")
-"""
-
-
-@pytest.mark.slow
-def test_two_processes(bert: str, tmp_path: Path) -> None:
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script), bert]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("equal") == 2

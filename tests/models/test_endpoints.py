@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
-from endpoint_cases import DOCUMENTS, QUERIES, endpoint, ranked, scores_of
+from endpoint_cases import DOCUMENTS, QUERIES, endpoint, ranked
 from evenrank import Endpoint
 from evenrank.files import EvenrankError
 from evenrank.models.endpoints import question
@@ -25,30 +24,20 @@ APIS = ("cohere", "tei", "openai")
 
 
 def test_what_is_sent(server: Server) -> None:
-    run = {"q0": {"d0": 2.0, "d1": 1.0}}
-    prompts = {"query_prompt": "Q: ", "document_prompt": "P: "}
     for api in APIS:
         model = endpoint(server, api, query_prompt="else: ").prompted("Q: ", None).prompted(None, "P: ")
-        assert model == endpoint(server, api, **prompts)
-        evenrank.rerank(run, model=model, collection=DOCUMENTS, queries=QUERIES, quiet=True)
-        evenrank.rerank(
-            run, model=Endpoint(f"{server.url}/v1/", api), collection=DOCUMENTS, queries=QUERIES, quiet=True
-        )
-    asked = [json.loads(body) for body in server.bodies]
-    passages = ["passage 0", "passage 1 and more"]
-    marked = ["P: passage 0", "P: passage 1 and more"]
-    assert asked == [
-        {"model": "maker/ranks-2", "query": "Q: query 0", "documents": marked, "top_n": 2},
-        {"query": "query 0", "documents": passages, "top_n": 2},
-        {"model": "maker/ranks-2", "query": "Q: query 0", "texts": marked, "raw_scores": True, "truncate": True},
-        {"query": "query 0", "texts": passages, "raw_scores": True, "truncate": True},
-        {"model": "maker/ranks-2", "input": ["Q: query 0"], "encoding_format": "float"},
-        {"model": "maker/ranks-2", "input": marked, "encoding_format": "float"},
-        {"input": ["query 0"], "encoding_format": "float"},
-        {"input": passages, "encoding_format": "float"},
+        model.scorer().score(["a", "a"], ["b", "c"])
+        Endpoint(server.url, api).scorer().score(["a"], ["b"])
+    assert [json.loads(body) for body in server.bodies] == [
+        {"model": "maker/ranks-2", "query": "Q: a", "documents": ["P: b", "P: c"], "top_n": 2},
+        {"query": "a", "documents": ["b"], "top_n": 1},
+        {"model": "maker/ranks-2", "query": "Q: a", "texts": ["P: b", "P: c"], "raw_scores": True, "truncate": True},
+        {"query": "a", "texts": ["b"], "raw_scores": True, "truncate": True},
+        {"model": "maker/ranks-2", "input": ["Q: a"], "encoding_format": "float"},
+        {"model": "maker/ranks-2", "input": ["P: b", "P: c"], "encoding_format": "float"},
+        {"input": ["a"], "encoding_format": "float"},
+        {"input": ["b"], "encoding_format": "float"},
     ]
-    rerank, vectors = ["/rerank", "/v1/rerank"], ["/embeddings"] * 2 + ["/v1/embeddings"] * 2
-    assert server.paths == [*rerank, *rerank, *vectors]
     assert all("Authorization" not in headers for headers in server.headers)
     assert server.headers[0]["User-Agent"] == f"evenrank/{evenrank.__version__}"
 
@@ -56,52 +45,14 @@ def test_what_is_sent(server: Server) -> None:
 @pytest.mark.parametrize(
     ("given", "api", "asked"),
     [
-        ("https://api.cohere.com/v2", "cohere", "https://api.cohere.com/v2/rerank"),
         ("https://api.cohere.com/v2/rerank/", "cohere", "https://api.cohere.com/v2/rerank"),
         ("http://localhost:8080", "tei", "http://localhost:8080/rerank"),
-        ("https://api.openai.com/v1/embeddings", "openai", "https://api.openai.com/v1/embeddings"),
         ("https://h/d/embeddings?api-version=1#part", "openai", "https://h/d/embeddings?api-version=1"),
         ("http://[::1]:80/x", "openai", "http://[::1]:80/x/embeddings"),
     ],
 )
 def test_the_address(given: str, api: Any, asked: str) -> None:
     assert Endpoint(given, api).address.url == asked
-
-
-@pytest.mark.parametrize("api", APIS)
-def test_concurrency_and_batches_change_nothing(api: Any, server: Server, tmp_path: Path) -> None:
-    arrived, waited = threading.Barrier(3), []
-
-    def together(number: int, body: Body) -> None:
-        # No answer before three questions are there, and the first of them has the last answer.
-        if len(waited) < 3 and api != "openai":
-            waited.append(number)
-            arrived.wait(20)
-
-    server.behave = together
-    found = []
-    for name, concurrency, batch_size in (("a", 3, 3), ("b", 1, 3), ("c", 8, 2), ("d", 2, 100)):
-        run = ranked(endpoint(server, api, concurrency=concurrency), tmp_path / name, batch_size=batch_size)
-        found.append((tmp_path / name).read_bytes())
-        assert f"{len(server.bodies)} requests, 0 questions answered before, 0 retries" in run.notes[-1]
-        server.bodies.clear()
-    assert len(set(found)) == 1
-    assert server.most_at_once >= (1 if api == "openai" else 3)
-
-
-def test_each_question_is_asked_once(server: Server) -> None:
-    texts = {"collection": {**DOCUMENTS, "same": DOCUMENTS["d1"]}, "queries": {**QUERIES, "q1": QUERIES["q0"]}}
-    run = {"q0": {"d0": 3.0, "d1": 2.0, "same": 1.0}, "q1": {"d1": 1.0, "same": 0.0}}
-    found = scores_of(evenrank.rerank(run, model=endpoint(server, "openai"), **texts, quiet=True))
-    asked = [text for body in server.bodies for text in json.loads(body)["input"]]
-    assert sorted(asked) == ["passage 0", "passage 1 and more", "query 0"]
-    assert found["q0", "d1"] == found["q0", "same"] == found["q1", "d1"]
-    # The same list of two queries with one text.
-    server.bodies.clear()
-    run = {query: {"d0": 2.0, "d1": 1.0} for query in ("q0", "q1")}
-    found = scores_of(evenrank.rerank(run, model=endpoint(server), **texts, quiet=True))
-    assert len(server.bodies) == 1
-    assert set(found.values()) == {score_of("query 0", DOCUMENTS[document]) for document in ("d0", "d1")}
 
 
 def test_vectors_of_another_model_in_the_answers(server: Server, tmp_path: Path) -> None:
@@ -112,17 +63,6 @@ def test_vectors_of_another_model_in_the_answers(server: Server, tmp_path: Path)
     }
     with pytest.raises(EvenrankError, match=r"found \d: remove .*/kept if the model is another one than before$"):
         ranked(model)
-
-
-def test_a_score_that_depends_on_the_others_is_kept_with_them(server: Server, tmp_path: Path) -> None:
-    """The service scores by the place in the list: a kept answer belongs to the whole request."""
-    server.behave = lambda _, body: {
-        "results": [{"index": index, "relevance_score": float(index)} for index in range(len(body["documents"]))]
-    }
-    scorer = endpoint(server, answers=tmp_path / "kept").scorer()
-    for order in (["a", "b", "c"], ["c", "b", "a"], ["a", "b"], ["a", "b", "c"]):
-        assert scorer.score(["q"] * len(order), order).tolist() == list(range(len(order)))
-    assert len(server.bodies) == 3
 
 
 def test_windows_of_several_queries(server: Server) -> None:
@@ -166,30 +106,21 @@ WRONG = [
     ("cohere", {"results": [{"index": 1, "relevance_score": 1.0}]}, "expected 2 scores, found 1"),
     ("cohere", {"results": [{"index": 0, "relevance_score": 1}] * 2}, NO_SCORE),
     ("cohere", {"results": [{"index": 2, "relevance_score": 1}]}, NO_SCORE + """'{"index": 2, "relevance_"""),
-    ("cohere", {"results": [{"index": -1, "relevance_score": 1}]}, NO_SCORE),
     ("cohere", {"results": [{"index": True, "relevance_score": 1}]}, NO_SCORE),
-    ("cohere", {"results": [{"index": 0, "relevance_score": None}]}, NO_SCORE),
     ("cohere", {"results": [{"index": 0, "relevance_score": "0.5"}]}, NO_SCORE),
-    ("cohere", {"results": [{"index": 0, "relevance_score": False}]}, NO_SCORE),
-    ("cohere", b'{"results": [{"index": 0, "relevance_score": NaN}]}', NO_SCORE),
     ("cohere", b'{"results": [{"index": 0, "relevance_score": 1e999}]}', NO_SCORE),
     ("cohere", {"results": [{"index": 0, "relevance_score": 10**400}]}, NO_SCORE),
     ("cohere", {"results": [{"index": 0, "score": 1}]}, NO_SCORE),
     ("cohere", {"results": {"0": 1}}, "expected a list of scores as 'results', found '{\"results\": {\"0\": 1}}'"),
-    ("cohere", {"error": {"message": "overloaded"}},
-     """expected a list of scores as 'results', found '{"error": {"message": "overloaded"}}'"""),
     ("cohere", b"<html>\n<b>Sign in</b></html>", r"expected JSON, found '<html>\n<b>Sign in</b></html>'"),
     ("cohere", b"[" * 100_000, "expected JSON, found '["),
     ("tei", [{"index": 0, "score": 1}], "expected 2 scores, found 1"),
     ("tei", {"results": []}, """expected a list of scores, found '{"results": []}'"""),
     ("tei", b"[" * 900 + b"1" + b"]" * 900, "expected an 'index' from 0 to 1"),
     ("openai", {"data": [{"index": 0, "embedding": [1, "x"]}]}, NO_VECTOR),
-    ("openai", {"data": [{"index": 0, "embedding": "AAAA"}]}, NO_VECTOR),
     ("openai", {"data": [{"index": 0, "embedding": []}]}, NO_VECTOR),
     ("openai", {"data": [{"index": 0, "embedding": [0, 0.0]}]}, NO_VECTOR),
-    ("openai", {"data": [{"index": 0, "embedding": [1e-60]}]}, NO_VECTOR),
     ("openai", {"data": [{"index": 0, "embedding": [1e300]}]}, NO_VECTOR),
-    ("openai", {"data": []}, "expected 1 vector, found 0"),
     ("openai", {"data": None}, "expected a list of vectors as 'data', found "),
 ]  # fmt: skip
 
@@ -238,7 +169,6 @@ NO_ADDRESS = "`url`: expected an address with http:// or https:// and a host"
     [
         ({"url": "api.cohere.com"}, f"{NO_ADDRESS}, found 'api.cohere.com'"),
         ({"url": "ftp://a:pw@b"}, NO_ADDRESS),
-        ({"url": "http://"}, f"{NO_ADDRESS}, found 'http://'"),
         ({"url": "http://[::1"}, NO_ADDRESS),
         ({"url": "http://a:99999"}, f"{NO_ADDRESS}, found 'http://a:99999'"),
         ({"url": "http://a b"}, NO_ADDRESS),

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from evenrank.files import EvenrankError, InputError
-from tiny_models import WORDS, texts
+from tiny_models import texts
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("safetensors", reason="needs the extra [neural]")
@@ -34,7 +34,6 @@ from evenrank.models.word_rankers import (
     MatchPyramidRanker,
     TKConfig,
     TKRanker,
-    _reach,
     cosine,
     kernel_pool,
     sinusoids,
@@ -74,8 +73,6 @@ def test_words_and_vectors_of_a_collection() -> None:
     assert collection_words(table) == ["he", "her", "met", "she", "é"]
     assert collection_words(table, min_count=2) == ["met", "she"]
     vectors = collection_vectors(table, dimensions=3, min_count=2)
-    by_id = {"a": "She met her. She", "b": "He met é"}
-    assert (collection_vectors(by_id, dimensions=3, min_count=2).matrix == vectors.matrix).all()
     assert sorted(vectors.words) == ["met", "she"]
 
 
@@ -137,8 +134,6 @@ def test_start(kind: str) -> None:
         weights = ranker.kernels.weight.detach()
         assert (weights.shape, ranker.kernels.bias) == ((1, 99 if kind == "conv-knrm" else 11), None)
         assert 0.007 < weights.abs().max() <= 0.014
-    middle = ["contextualisation"] if kind in ("tk", "conv-knrm") else []
-    assert list(ranker.parameter_groups()) == ["embeddings", *middle, "kernels"]
 
 
 def test_published_sizes() -> None:
@@ -164,59 +159,10 @@ def test_positions_of_tk() -> None:
     expected = [math.sin(500), math.cos(500), math.sin(5), math.cos(5)]
     np.testing.assert_allclose(sinusoids(500, 1, 4)[0], expected, atol=1e-6)
     assert sinusoids(0, 3, 5).shape == (3, 5)
-    ranker: Any = factories.tk()
-    ids = padded([ranker.vocabulary.numbers("the nurse is home")])
-    at_0, at_500 = (ranker.contextualise(ids, ids > 0, start) for start in (0, PASSAGE_START))
-    assert (at_0 - at_500).abs().max() > 1e-2
-    vectors = slow_vectors(ranker, "the nurse is home", 20)
-    for start, ours in ((0, at_0), (PASSAGE_START, at_500), (510, ranker.contextualise(ids, ids > 0, 510))):
-        np.testing.assert_allclose(array(ours)[0], slow_transformer(ranker, vectors, start), atol=1e-5)
-    # Beyond the positions that scoring needs.
-    ranker.contextualise(ids, ids > 0, 10_000)
-    # Both sides of a pair have the same words and other positions: no cosine is 1 but by the gate.
-    with torch.no_grad():
-        ranker.gate.fill_(1.0)
-        assert torch.equal(ranker.contextualise(ids, ids > 0, 0), ranker.embeddings(ids))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_padding_row_stays_zero(kind: str) -> None:
-    ranker: Any = MAKE[kind](0)
-    groups = CandidateLists(["nurse", "the doctor runs"], [["the nurse is home", "she"], ["he wrote"]])
-    optimizer = torch.optim.AdamW(ranker.parameters(), lr=0.01, weight_decay=0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        ranker(**ranker.encode(groups)).sum().backward()
-        optimizer.step()
-    assert not ranker.embeddings.weight[0].any()
-
-
-def test_words_of_zero_vectors_get_a_direction() -> None:
-    vectors = factories.vectors()
-    vectors.matrix[3] = 0
-    ranker: Any = KNRMRanker.from_vectors(vectors)
-    assert ranker.embeddings.weight[5].any()
-    loss = ranker(**ranker.encode(CandidateLists([WORDS[3]], [["the nurse"]]))).sum()
-    loss.backward()
-    assert ranker.embeddings.weight.grad.abs().max() < 1e3
-
-
-@pytest.mark.parametrize("used", [1, 2, 7, 29, 30])
-@pytest.mark.parametrize(("size", "pooled"), [(30, 36), (200, 90), (36, 18), (90, 60), (9, 6), (7, 5), (5, 7)])
-def test_reach_of_an_image(size: int, pooled: int, used: int) -> None:
-    used = min(used, size)
-    before, after = _reach(used, size, pooled)
-    cells = [(p * size // pooled, -(-(p + 1) * size // pooled)) for p in range(pooled)]
-    assert after <= pooled
-    assert before >= used
-    assert all(first >= used for first, _ in cells[after:])
-    # The corner alone is pooled by the same cells.
-    assert [(p * before // after, -(-(p + 1) * before // after)) for p in range(after)] == cells[:after]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_windows_of_pairs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ranker: Any = MAKE[kind](0)
+def test_windows_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranker: Any = factories.knrm()
     queries, passages = texts(4, 6, 1) * 5, texts(20, 25, 2)
     expected = ranker.score(queries, passages)
     monkeypatch.setattr(word_ranker, "_WINDOW", 7)
@@ -232,27 +178,11 @@ def test_counters() -> None:
     assert ranker.cut == {"queries": 2, "passages": 3}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_autocast(kind: str) -> None:
-    ranker: Any = MAKE[kind](0)
-    groups = CandidateLists(texts(2, 5), [texts(2, 18, 1), texts(2, 8, 2)])
-    plain = ranker(**ranker.encode(groups))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        scores = ranker(**ranker.encode(groups))
-    # Cosines and kernels stay in float32: no kernel is lost to three digits.
-    np.testing.assert_allclose(array(scores), array(plain), atol=0.15)
-    assert bool(torch.isfinite(scores).all())
-
-
 # --- folders and settings ------------------------------------------------------------------------------------------
 
 
-def test_folder(tmp_path: Path) -> None:
-    ranker: Any = factories.tk()
-    ranker.save(tmp_path / "m")
-    files = ["evenrank.json", "model.safetensors", "vocabulary.txt"]
-    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == files
-    assert TKRanker.load(tmp_path / "m").settings == ranker.settings
+def test_a_folder_of_another_kind(tmp_path: Path) -> None:
+    factories.tk().save(tmp_path / "m")
     with pytest.raises(InputError, match="expected a ranker of kind knrm, found 'tk'"):
         KNRMRanker.load(tmp_path / "m")
 
@@ -266,14 +196,10 @@ def config(**settings: Any) -> str:
     ("file", "content", "reason"),
     [
         ("evenrank.json", None, ""),
-        ("evenrank.json", "{", ""),
         ("evenrank.json", "[1, 2]", "list indices must be"),
         ("evenrank.json", "[" * 100_000, "maximum recursion depth exceeded"),
-        ("evenrank.json", '{"kind": "tk"}', ""),
         ("evenrank.json", '{"kind": "tk", "config": [1]}', "tk: expected some of"),
         ("evenrank.json", config(heads=2), ""),
-        ("evenrank.json", config(layers=1), ""),
-        ("evenrank.json", config(layers="many"), ""),
         ("evenrank.json", config(unheard=1), ""),
         ("evenrank.json", config(heads=10**30), "`heads`: expected a whole number"),
         ("vocabulary.txt", None, ""),
@@ -281,7 +207,7 @@ def config(**settings: Any) -> str:
         ("vocabulary.txt", "".join(f"w{i}\n" for i in range(5000)), "5002 words and"),
         ("model.safetensors", "\x08", ""),
     ],
-    ids=range(15),
+    ids=range(11),
 )
 def test_damaged_folders(file: str, content: str | None, reason: str, tmp_path: Path) -> None:
     factories.tk().save(tmp_path / "m")

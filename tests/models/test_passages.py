@@ -256,7 +256,7 @@ LONG = {f"d{n}": " ".join(["tea"] * (1 + n % 3) + [f"w{n}. Tea or milk"] * (n % 
 LONG["crowd"] = " ".join(["Tea tea tea."] * 90)
 
 
-@pytest.mark.parametrize("k", [1, 3, 20, 1000])
+@pytest.mark.parametrize("k", [3, 1000])
 def test_retrieval_is_that_of_all_passages(folder: Path, k: int) -> None:
     pytest.importorskip("numba", reason="needs the extra [search]")
     evenrank.cut_passages(LONG, tokens=4, overlap=0, out="cut")

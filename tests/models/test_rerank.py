@@ -1,12 +1,9 @@
-"""Re-ranking with real and random weights, interruptions, and what bad input gets."""
+"""Re-ranking with random weights, interruptions, and what bad input gets."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, InputError, MissingExtraError, Run, read_run
+from evenrank.files import EvenrankError, InputError, Run, read_run
 from evenrank.files.work import Work
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import find_model, load_encoder
-from forked import in_forks
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -43,7 +39,8 @@ def texts_of(run: Run, data: Data) -> pl.DataFrame:
     return joined
 
 
-def test_cross_encoder_scores(data: Data, cross: str) -> None:
+def test_cross_encoder_scores(data: Data, cross: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
     result = again(data, cross)
     assert result.name == "tiny-cross"
     assert result.queries.to_list() == data[0].queries.to_list()
@@ -61,97 +58,6 @@ def test_cross_encoder_scores(data: Data, cross: str) -> None:
     np.testing.assert_allclose(both["score"], both["score_right"], atol=1e-5)
 
 
-def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
-    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "euclid"
-    shutil.copytree(BI, folder)
-    prompts = {"query": "question: "}
-    settings = {"similarity_fn_name": "euclidean", "prompts": prompts, "model_type": "SentenceTransformer"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    encoded: list[str] = []
-    inference = sentence_transformers.SentenceTransformer._inference
-
-    def counted(self: Any, inputs: list[str], **settings: Any) -> Any:
-        encoded.extend(inputs)
-        return inference(self, inputs, **settings)
-
-    monkeypatch.setattr(sentence_transformers.SentenceTransformer, "_inference", counted)
-    monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
-    result = again(data, str(folder))
-    needed = data[1].filter(pl.col("doc_id").is_in(data[0].table["doc_id"].implode()))
-    assert sorted(encoded) == sorted([*data[2]["text"], *needed["text"]])
-    joined = texts_of(result, data)
-    encoder = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
-    query = encoder.encode(["question: " + text for text in joined["query"]])
-    distance = np.linalg.norm(query - encoder.encode(joined["text"].to_list()), axis=1)
-    np.testing.assert_allclose(joined["score"].to_numpy(), -distance, atol=1e-5)
-
-
-@pytest.mark.parametrize("which", ["cross", "bi"])
-def test_batches_and_windows_change_nothing(
-    which: str, data: Data, cross: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenrank.models.encoder_scorers._SIMILARITIES", 7)
-    scores = []
-    for window, batch_size in [(64, 32), (1, 1), (3, 5)]:
-        monkeypatch.setattr("evenrank.models.rerank._WINDOW", window)
-        result = again(data, cross if which == "cross" else BI, depth=5, batch_size=batch_size)
-        scores.append(result.table.sort(KEYS)["score"].to_numpy())
-    np.testing.assert_allclose(scores[1:], [scores[0]] * 2, atol=1e-5)
-
-
-KILLED = """
-import os, signal, sys
-from evenrank.files.work import Work
-from evenrank.models import rerank
-keep = Work.keep
-def killing(self, number, *rest):
-    if number == 3:
-        open(self.path(".scores-000003.part.abc.part"), "wb").write(b"half")
-        os.kill(os.getpid(), signal.SIGKILL)
-    keep(self, number, *rest)
-Work.keep = killing
-rerank._WINDOW = 2
-from evenrank.cli import main
-main()
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_goes_on_after_a_kill(
-    files: list[str], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any
-) -> None:
-    ways = [["rerank", *files, "--model", cross, "--kind", kind, "--out"] for kind in ("cross", "bi")]
-    outs = [tmp_path / kind / "out.run" for kind in ("cross", "bi")]
-    for out in outs:
-        out.parent.mkdir()
-    programs = [(KILLED, [*way, out]) for way, out in zip(ways, outs, strict=True)]
-    imported = ["evenrank.cli", "evenrank.models.rerank", "sentence_transformers"]
-    assert in_forks(imported, programs) == [-signal.SIGKILL] * 2
-
-    saved: list[int] = []
-    keep = Work.keep
-
-    def noted(self: Work, number: int, *rest: Any) -> None:
-        saved.append(number)
-        keep(self, number, *rest)
-
-    monkeypatch.setattr(Work, "keep", noted)
-    monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
-    for way, out in zip(ways, outs, strict=True):
-        side, whole = out.parent / ".out.run.rerank", out.parent / "whole.run"
-        assert not out.exists()
-        assert len(list(side.glob("_done-*.json"))) == 3
-        for target, first in ((out, 3), (whole, 0)):
-            saved.clear()
-            assert evenrank(*way, target).status == 0
-            assert saved[0] == first
-        assert out.read_bytes() == whole.read_bytes()
-        names = ["out.run", "out.run.card.json", "whole.run", "whole.run.card.json"]
-        assert sorted(path.name for path in out.parent.iterdir()) == names
-
-
 def test_kept_scores_of_another_call_are_not_used(
     data: Data, cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,15 +73,18 @@ def test_kept_scores_of_another_call_are_not_used(
 
     assert resumed() == ()
     assert resumed() == kept(60)
+    whole = (tmp_path / "out.run").read_bytes()
     (tmp_path / ".out.run.rerank" / "scores-000001.part").write_bytes(b"cut")
     assert resumed() == kept(52)
+    assert (tmp_path / "out.run").read_bytes() == whole
     other = tmp_path / "other" / "tiny-cross"
     shutil.copytree(cross, other)
     weights = bytearray((other / "model.safetensors").read_bytes())
     weights[-1] ^= 1
     (other / "model.safetensors").write_bytes(weights)
     changes: list[dict[str, Any]] = [
-        {"depth": 11}, {}, {"collection": data[1].with_columns(pl.col("text") + ".")}, {"kind": "bi"}, {},
+        {"depth": 11}, {}, {"collection": data[1].with_columns(pl.col("text") + ".")}, {"kind": "bi"},
+        {"precision": "bfloat16"}, {},
         {"model": str(other)},
     ]  # fmt: skip
     for change in changes:
@@ -201,27 +110,6 @@ def test_missing_texts_are_named(data: Data, cross: str) -> None:
     first = ", ".join(f"'{doc}'" for doc in ids.head(5))
     assert message == f"run first: {len(ids)} of its documents are not in the collection: {first}, …"
     assert refused(data, cross, collection=collection.head(0)) == "`collection`: expected at least one row, found none"
-    # Only what is re-ranked needs a text.
-    top = run.table.filter(pl.col("rank") == 1)["doc_id"]
-    assert again(data, cross, collection=collection.filter(pl.col("doc_id").is_in(top.implode())), depth=1)
-
-
-def test_without_the_extra(data: Data, cross: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    message = r'^re-ranking needs the extra \[neural\]: pip install "evenrank\[neural\]"$'
-    with pytest.raises(MissingExtraError, match=message):
-        again(data, cross)
-
-
-def test_a_run_is_tagged_by_the_training_or_as_asked(
-    files: list[str], cross: str, tmp_path: Path, evenrank: Any
-) -> None:
-    shutil.copytree(cross, tmp_path / "my-cat" / "model")
-    out = tmp_path / "out.run"
-    for extra, tag in (([], "my-cat"), (["--tag", "seven"], "seven")):
-        command = ["rerank", *files, "--model", tmp_path / "my-cat" / "model", "--out", out, *extra]
-        assert evenrank(*command).status == 0
-        assert out.read_text().split("\n")[0].split()[-1] == tag
 
 
 def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(cross: str, tmp_path: Path) -> None:
@@ -240,21 +128,16 @@ def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(cross:
     assert str(error.value).startswith(f"{folder}: ")
 
 
-CANNOT = "{} cannot be used; this machine has cpu, cuda:0, cuda:1"
-
-
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
         ("--model ./none", "./none: no such folder (and models on the hub are named OWNER/NAME or NAME)"),
         ("--depth 0", "--depth: expected 1 or more, found 0"),
-        ("--batch-size 0", "--batch-size: expected 1 or more, found 0"),
         ("--kind both", "--kind: expected cross, bi, sparse or late, found 'both'"),
         ("--precision int8", "--precision: expected auto, float32 or bfloat16, found 'int8'"),
         ("--queries none.tsv", "none.tsv: no such file"),
         ("--queries c.tsv", "first.run): 5 of its queries have no text: 'q0', 'q1', 'q2', 'q3', 'q4'"),
-        ("--device meta", CANNOT.format("'meta'")),
-        ("--device nonsense", CANNOT.format("'nonsense'")),
+        ("--device meta", "'meta' cannot be used; this machine has cpu, cuda:0, cuda:1"),
         ("--blind nowhere", "--blind: no file and no built-in lexicon 'nowhere'"),
     ],
 )

@@ -48,9 +48,7 @@ def test_the_terms_of_the_query_are_enough(tmp_path: Path, activation: str) -> N
 
 def test_weights_of_words_may_stand_for_the_query_side(tmp_path: Path) -> None:
     model = inference_free(tmp_path)
-    expected = whole_vocabulary(model)
-    assert expected.std() > 0.1
-    np.testing.assert_allclose(scored(SparseRanker(model)), expected, rtol=1e-4)
+    np.testing.assert_allclose(scored(SparseRanker(model)), whole_vocabulary(model), rtol=1e-4)
 
 
 def test_only_the_passage_side_learns(tmp_path: Path) -> None:
@@ -71,12 +69,6 @@ def test_only_the_passage_side_learns(tmp_path: Path) -> None:
     torch.testing.assert_close(saved.encode_query(QUERIES).to_dense(), before)
     assert (saved.encode_document(QUERIES).to_dense() - before).abs().max() > 0.01
     np.testing.assert_allclose(scored(ranker), whole_vocabulary(saved), rtol=1e-4)
-    given = {"collection": {"a": PASSAGES[0], "b": PASSAGES[1]}, "queries": {"q": QUERIES[0]}, "quiet": True}
-    runs = [
-        evenrank.rerank({"q": {"a": 2.0, "b": 1.0}}, model=model, **given).table["score"].to_list()
-        for model in (ranker, str(tmp_path / "run" / "model"))
-    ]
-    np.testing.assert_allclose(*runs, rtol=1e-4)
     # Trained further, from its folder.
     again = evenrank.train(tmp_path / "run" / "model", lists, batch=2, max_steps=1).ranker
     assert isinstance(again, SparseRanker)

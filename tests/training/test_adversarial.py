@@ -17,11 +17,9 @@ from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import CandidateLists
 from evenrank.training.adversarial import (
     AdversarialRanker,
-    Adversary,
     _leakage,
     attack,
     gendered,
-    reverse_gradient,
     scores_and_vectors,
 )
 from evenrank.training.recipes import load_recipe
@@ -50,14 +48,6 @@ def test_what_counts_as_gendered():
     # Neutrality is 1 for a single word and for balanced ones.
     assert gendered(texts, SCORING).tolist() == [True, False, False, False, True]
     assert gendered(texts, SCORING, "any").tolist() == [True, True, True, False, True]
-
-
-def test_the_gradient_is_reversed():
-    values = torch.tensor([1.0, -2.0], requires_grad=True)
-    found = reverse_gradient(values, 0.5)
-    assert found.tolist() == [1.0, -2.0]
-    (found * torch.tensor([2.0, 4.0])).sum().backward()
-    assert values.grad.tolist() == [-1.0, -2.0]
 
 
 @pytest.mark.parametrize("kind", [CatRanker, DotRanker])
@@ -105,12 +95,6 @@ def test_the_adversary_of_passages_sees_their_vectors_and_words_alone(checkpoint
         scores_and_vectors(type("Other", (), {"kind": "tk"})(), {})
 
 
-def test_the_same_seed_makes_the_same_adversary():
-    first, second, third = (Adversary(8, seed).layers[0].weight for seed in (1, 1, 2))
-    assert torch.equal(first, second)
-    assert not torch.equal(first, third)
-
-
 def test_an_attack_finds_what_is_there_and_nothing_else(checkpoint):
     ranker = DotRanker.from_pretrained(checkpoint, pooling="mean")
     queries, passages = task(60, 10)
@@ -146,10 +130,7 @@ def test_a_run_with_an_adversary_and_one_that_goes_on(home, tmp_path):
     done = fair(home / "r.toml", tmp_path / "a", *settings)
     result = result_of(done)
     assert (result["checkpoint"]["rule"], result["checkpoint"]["step"]) == ("last", 8)
-    for when in ("before", "after"):
-        leakage = result["leakage"][when]
-        assert leakage["ci95"][0] <= leakage["balanced_accuracy"] <= leakage["ci95"][1]
-        assert leakage["queries"] == 4
+    assert [result["leakage"][when]["queries"] for when in ("before", "after")] == [4, 4]
     parts = [line for line in logged(done) if "adversary_loss" in line]
     assert len(parts) == 8
     assert all(line["loss"] == pytest.approx(line["rank_loss"] + line["adversary_loss"], abs=1e-4) for line in parts)
@@ -166,27 +147,6 @@ def test_a_run_with_an_adversary_and_one_that_goes_on(home, tmp_path):
     for name, value in model.items():
         torch.testing.assert_close(weights(done)[name], value, rtol=0, atol=0)
     assert result_of(done)["leakage"] == result["leakage"]
-
-
-def test_training_against_an_adversary_lowers_what_it_finds(checkpoint):
-    queries, passages = task(60, 10)
-    leakage = []
-    for factor in (0.0, 1.0):
-        ranker = DotRanker.from_pretrained(checkpoint, pooling="mean")
-        both = AdversarialRanker(ranker, SCORING, factor=factor).train()
-        groups = both.parameter_groups()
-        fast = [{"params": groups.pop("adversary"), "lr": 1e-2}]
-        optimizer = torch.optim.Adam([*fast, *({"params": part, "lr": 3e-3} for part in groups.values())])
-        rng = np.random.default_rng(0)
-        torch.manual_seed(0)
-        for _ in range(80):
-            rows = rng.choice(len(queries), 32, replace=False)
-            inputs = both.encode(CandidateLists([queries[i] for i in rows], [[passages[i]] for i in rows]))
-            optimizer.zero_grad()
-            both(**inputs)[1].backward()
-            optimizer.step()
-        leakage.append(attack(ranker, queries, passages, SCORING).balanced_accuracy)
-    assert leakage[1] < leakage[0] - 0.05
 
 
 @pytest.mark.parametrize(

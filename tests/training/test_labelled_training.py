@@ -23,14 +23,12 @@ from evenrank.training.adversarial import AdversarialRanker, attack, gendered_by
 from evenrank.training.adversarial import gendered as gendered_texts
 from evenrank.training.card import training_summary
 from evenrank.training.lists import PassageGroups, TrainingLists, as_lists, build_lists, collate
-from evenrank.training.recipes import differing_keys, load_recipe, to_toml
+from evenrank.training.recipes import load_recipe
 from evenrank.training.run import build_ranker
 from evenrank.training.trainer import Collator
-from training_runs import assert_same, card_of, fair, logged, result_of
+from training_runs import assert_same, card_of, fair, result_of
 
 GENDER = Scoring(load_lexicon("gender-en"))
-MODEL = "model/model.safetensors"
-SHORT = ("training.batch=8", "training.max_steps=4", "training.evaluate_every=2")
 
 
 @pytest.fixture(scope="module")
@@ -54,46 +52,14 @@ def written(path: Path, sides: dict[str, int]) -> Path:
     return path
 
 
-def attributes(path: Path, poles: str = "M,F") -> str:
-    return f'fairness.attributes=[{{name = "gender", labels = "{path}", neutral = ["N"], poles = "{poles}"}}]'
-
-
-@pytest.fixture(scope="module")
-def by_words(gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fair(gendered, tmp_path_factory.mktemp("words") / "w", *SHORT)
-
-
-def test_labels_that_say_what_the_words_say_train_the_same(gendered, sides, by_words, tmp_path):
-    assert sorted(set(sides.values())) == [-1, 0, 1]
-    labels = written(tmp_path / "l.csv", sides)
-    said: list[str] = []
-    recipe = load_recipe(gendered, [f'out="{tmp_path / "l"}"', *SHORT, attributes(labels)])
-    done = evenrank.train_recipe(recipe, say=said.append)
-    assert (done / MODEL).read_bytes() == (by_words / MODEL).read_bytes()
-    assert logged(done) == logged(by_words)
-    result, other = result_of(done), result_of(by_words)
-    for key in ("value", "delta_aprf", "delta_aprf_first_stage", "checkpoint"):
-        assert result[key] == other[key], key
-    # The lists' passages, and those of the validation run, all known.
-    run = read_run(recipe.validation.run).table["doc_id"].n_unique()
-    known = result["labels"]["gender"]
-    counts = [known[key] for key in ("relevant", "known_relevant", "validated", "known_validated")]
-    assert counts == [16, 16, run, run]
-    assert known["passages"] == known["known"] == result["groups"]["known_gender"]
-    line = f"labels (gender): {known['known']} of {known['passages']} training passages have one (16 "
-    assert said[1].startswith(line)
-    assert "labels" not in other
-    assert differing_keys(load_recipe(done / "recipe.toml"), recipe) == []
-    files = {file["role"]: file for file in result["provenance"]["files"]}
-    assert files["labels"]["path"] == str(labels)
-    assert len(files["labels"]["sha256"]) == 64
-    assert "lexicon" not in files
+def attributes(path: Path) -> str:
+    return f'fairness.attributes=[{{name = "gender", labels = "{path}", neutral = ["N"], poles = "M,F"}}]'
 
 
 def test_the_command_says_what_is_known_and_the_card_audits_by_the_labels(gendered, sides, tmp_path, evenrank):
     labels = written(tmp_path / "l.csv", {i: s for i, s in sides.items() if int(i) % 2})
     done = tmp_path / "out"
-    more = [*SHORT, f'out="{done}"', attributes(labels)]
+    more = ["training.batch=8", "training.max_steps=4", f'out="{done}"', attributes(labels)]
     ended = evenrank("train", gendered, *[part for setting in more for part in ("--set", setting)])
     assert (ended.status, ended.out) == (0, f"{done / 'model'}\n")
     # At the start; nothing is said twice.
@@ -120,26 +86,14 @@ def test_the_command_says_what_is_known_and_the_card_audits_by_the_labels(gender
     for figures, run in zip(kept.values(), own.runs, strict=True):
         assert {m: f["mean"] for m, f in figures["measures"].items()} == {m: f.mean for m, f in run.measures.items()}
     assert {"ARaB@10", "Share(group='M')@10", "nDCG@10"} <= set(kept["first stage"]["measures"])
-    known = result_of(done)["labels"]["gender"]
+    result = result_of(done)
+    files = {file["role"]: file for file in result["provenance"]["files"]}
+    assert files["labels"]["path"] == str(labels)
+    assert "lexicon" not in files
+    known = result["labels"]["gender"]
     assert 0 < known["known"] < known["passages"]
     assert 0 < known["known_relevant"] < known["relevant"]
     assert any("ARaB" in line for line in training_summary(done))
-
-
-def test_a_passage_without_a_label_is_on_no_side_and_counted(gendered, sides, tmp_path):
-    few = {i: s for i, s in sides.items() if int(i) % 2}
-    lists = evenrank.training_lists(**data_of(gendered), out=tmp_path / "t", negatives=100, labels=in_memory(few))
-    by_text = dict(zip(read_texts(data_of(gendered)["collection"], pl.Series(list(sides)))["text"], sides, strict=True))
-    seen, relevant = set(), set()
-    for i in range(len(lists)):
-        ids = [by_text[text] for text in lists[i].passages]
-        assert lists[i].sides == [[few.get(id_, 0)] for id_ in ids]
-        seen |= set(ids)
-        relevant.add(ids[0])
-    counts = json.loads((tmp_path / "t" / "counts.json").read_text(encoding="utf-8"))
-    known = {"known_": len(seen & set(few)), "known_relevant_": len(relevant & set(few))}
-    apart = {"queries": 16, "without_positive": 0, "without_negative": 0}
-    assert counts == {**apart, "passages": len(seen), "relevant": len(relevant), **known}
 
 
 def data_of(recipe: Path) -> dict[str, Any]:
@@ -215,17 +169,6 @@ def test_a_recipe_names_either(gendered, attribute, message):
         load_recipe(gendered, [f"fairness.attributes=[{{{attribute}}}]"])
 
 
-def test_labels_survive_writing(gendered, tmp_path):
-    first = '{labels = "l.csv", neutral = ["N"], group_column = "g", poles = "M,F"}'
-    recipe = load_recipe(gendered, [f'fairness.attributes=[{first}, {{name = "x"}}]'])
-    assert recipe.fairness is not None
-    one, other = recipe.fairness.attributes
-    assert (one.lexicon, one.labels, one.neutral, one.group_column) == (None, "l.csv", ("N",), "g")
-    assert (other.lexicon, other.labels) == ("gender-en", None)
-    (tmp_path / "r.toml").write_text(to_toml(recipe), encoding="utf-8")
-    assert load_recipe(tmp_path / "r.toml") == recipe
-
-
 @pytest.mark.parametrize(
     ("rows", "more", "message"),
     [
@@ -249,26 +192,6 @@ def test_labels_that_cannot_be_used_leave_nothing(gendered, tmp_path, rows, more
 
 
 # --- an adversary -----------------------------------------------------------------------------------------------------
-
-
-def test_an_adversary_by_labels_that_say_what_the_words_say(home, gendered, tmp_path):
-    """Queries without a group word: the passages decide alone, as with labels."""
-    neutral = re.sub(r"\b(she|he)\b", "is", (home / "q.tsv").read_text(encoding="utf-8"))
-    (tmp_path / "q.tsv").write_text(neutral, encoding="utf-8")
-    texts = read_texts(home / "g.tsv", pl.Series([str(i) for i in range(60)]))
-    found = gendered_texts(texts["text"], GENDER)
-    assert set(found.tolist()) == {True, False}
-    sides = {i: (-1) ** n if one else 0 for n, (i, one) in enumerate(zip(texts["doc_id"], found, strict=True))}
-    labels = written(tmp_path / "l.csv", sides)
-    common = [
-        *SHORT, "fairness=", 'training.keep="last"', "adversary.attack=false",
-        f'data.queries="{tmp_path / "q.tsv"}"', f'validation.queries="{tmp_path / "q.tsv"}"',
-    ]  # fmt: skip
-    words = fair(gendered, tmp_path / "w", *common)
-    done = fair(gendered, tmp_path / "l", *common, f'adversary.labels="{labels}"', 'adversary.neutral=["N"]')
-    assert (done / MODEL).read_bytes() == (words / MODEL).read_bytes()
-    assert logged(done) == logged(words)
-    assert result_of(done)["labels"]["adversary"]["known_relevant"] == 16
 
 
 def test_an_attack_leaves_out_what_is_unknown(home, gendered):

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from as_they_stand import PACKED, Packing, Wrong, check_against, filled, lines_of_text, values
-from evenrank.files import EvenrankError, InputError, Run
+from evenrank.files import EvenrankError, Run
 from evenrank.groups import Scoring, load_lexicon
+from evenrank.mitigation.rotation import cut_of, mixed_seed, rotated
 from evenrank.training import lists as module
-from evenrank.training.lists import TrainingLists, as_lists, build_from_file, build_lists, collate, read_list_file
+from evenrank.training.lists import TrainingLists, as_lists, build_lists, read_list_file
 
 
 def from_rows(rows: list[tuple[str, str, float]]) -> Run:
@@ -35,7 +36,8 @@ QRELS = pl.DataFrame(
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_ROWS", 2)
     counts = build_lists(RUN, QRELS, COLLECTION, QUERIES, tmp_path, depth=3)
     assert counts == {"queries": 2, "without_positive": 1, "without_negative": 1}
     return tmp_path
@@ -65,11 +67,7 @@ def test_negatives_are_drawn_anew_each_epoch_and_the_same_again(tmp_path):
     found = TrainingLists(tmp_path, negatives=5, seed=1)
     first = found[0].passages
     # In a data-loading process too.
-    assert (
-        first
-        == TrainingLists(tmp_path, negatives=5, seed=1)[0].passages
-        == pickle.loads(pickle.dumps(found))[0].passages
-    )
+    assert first == pickle.loads(pickle.dumps(found))[0].passages
     assert len(set(first)) == 6
     assert first[0] == "t0"
     found.set_epoch(1)
@@ -81,67 +79,30 @@ def test_negatives_are_drawn_anew_each_epoch_and_the_same_again(tmp_path):
     assert len(drawn) > 80
 
 
-def test_pieces_of_the_files_do_not_matter(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_ROWS", 2)
-    queries = [str(i) for i in range(4)]
-    run = from_rows([(q, f"d{d}", -d) for q in queries for d in range(8)])
-    qrels = pl.DataFrame({"query_id": queries, "doc_id": [f"d{q}" for q in queries], "relevance": [1] * 4})
-    build_lists(run, qrels, COLLECTION, QUERIES, tmp_path)
-    found = TrainingLists(tmp_path, negatives=20, sampling="first")
-    for i in range(4):
-        assert found[i].query == f"query {i}"
-        assert found[i].passages == [f"text {i}", *[f"text {d}" for d in range(8) if d != i]]
+TURNED = ["one two three four five", "She is here. He left. It rained", "six  seven\teight", "", " ", "nine"]
 
 
-def test_ragged_items_as_a_batch(folder):
-    found = TrainingLists(folder, negatives=1, sampling="first")
-    long = TrainingLists(folder, negatives=2, sampling="first")
-    batch = collate([found[0], long[2]])
-    assert batch.relevance.tolist() == [[2, 0, 0], [1, 0, 0]]
-    assert batch.mask.tolist() == [[True, True, False], [True, True, True]]
-    assert [len(row) for row in batch.passages] == [2, 3]
+def test_texts_are_turned_round_anew_each_epoch(tmp_path):
+    collection = pl.DataFrame({"doc_id": [str(i) for i in range(6)], "text": TURNED})
+    qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["0"], "relevance": [1]})
+    build_lists(from_rows([("0", str(i), -i) for i in range(6)]), qrels, collection, QUERIES, tmp_path)
 
+    def seen(epoch, rotate="word", seed=0):
+        lists = TrainingLists(tmp_path, negatives=9, sampling="first", seed=seed, rotate=rotate)
+        lists.set_epoch(epoch)
+        # As a data-loading process gets them.
+        return pickle.loads(pickle.dumps(lists))[0].passages
 
-def test_groups_from_a_file(tmp_path):
-    table = pl.DataFrame(
-        {"query_id": ["1", "0"], "doc_id": [["d1", "d2", "d3"], ["d4", "d5"]], "label": [[0.0, 1.0, 0.0], [1.0, 0.0]]}
-    )
-    table.write_parquet(tmp_path / "g.parquet")
-    table.write_ndjson(tmp_path / "g.jsonl")
-    for name in ("g.parquet", "g.jsonl"):
-        build_from_file(tmp_path / name, COLLECTION, QUERIES, tmp_path / name[-3:])
-        found = TrainingLists(tmp_path / name[-3:], negatives=9, sampling="first")
-        assert [found[i].query for i in range(2)] == ["query 1", "query 0"]
-        assert found[0].passages == ["text 2", "text 1", "text 3"]
-
-
-def test_missing_texts_and_no_group_at_all(tmp_path):
-    for run, qrels, collection, queries, message in (
-        (RUN, QRELS, COLLECTION.filter(pl.col("doc_id") != "d7"), QUERIES, "1 training passage is not in the .*: 'd7'"),
-        (RUN, QRELS, COLLECTION, QUERIES.filter(pl.col("query_id") != "1"), "1 training query without a text: '1'"),
-        (RUN, QRELS[4:], COLLECTION, QUERIES, "no query has both a relevant passage and another one"),
-    ):
-        with pytest.raises(EvenrankError, match=message):
-            build_lists(run, qrels, collection, queries, tmp_path, depth=3)
-    (tmp_path / "x").write_text("no parquet", encoding="utf-8")
-    with pytest.raises(InputError, match="line 1: expected a JSON object with query_id"):
-        build_from_file(tmp_path / "x", COLLECTION, QUERIES, tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("doc_id", "label", "message"),
-    [
-        (["d1", "d2"], [0.0, 0.5], "there is no positive"),
-        (["d1", "d2"], [1.0, 1.0], "all labels are equal: there is nothing to learn"),
-        (["d1", "d2"], [1.0], "the lists of doc_id and label differ in length"),
-    ],
-)
-def test_a_list_that_teaches_nothing_is_named(tmp_path, doc_id, label, message):
-    table = pl.DataFrame({"query_id": ["0", "1"], "doc_id": [["d4", "d5"], doc_id], "label": [[1.0, 0.0], label]})
-    table.write_parquet(tmp_path / "g.parquet")
-    with pytest.raises(InputError, match=rf"g\.parquet, line 2: query '1': {message}"):
-        build_from_file(tmp_path / "g.parquet", COLLECTION, QUERIES, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    assert seen(0, None) == TURNED
+    for epoch in range(12):
+        assert seen(epoch) == [rotated(t, cut_of(t, str(i), mixed_seed(0, epoch))) for i, t in enumerate(TURNED)]
+    assert {seen(epoch)[0].split()[0] for epoch in range(12)} > {"one", "two"}
+    assert seen(1, seed=1) != seen(1)
+    assert {seen(epoch, "sentence")[1] for epoch in range(20)} == {
+        "She is here. He left. It rained",
+        "He left. It rained She is here.",
+        "It rained She is here. He left.",
+    }
 
 
 # --- as they stand or refused, against a slow, obvious reader ---------------------------------------------------------

@@ -1,9 +1,8 @@
-"""Trainings behind a frozen encoder, the scale of scores before a loss, and what trainings from Python start from."""
+"""Trainings behind a frozen encoder, and what trainings from Python start from."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 from pathlib import Path
@@ -16,101 +15,18 @@ from transformers import BertForMaskedLM
 import evenrank
 from evenrank.files import EvenrankError, InputError
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.mitigation.ibbr import IBBR, FunctionTerm, Pairwise
 from evenrank.models.encoders import CatRanker, DotRanker
-from evenrank.models.protocol import Ranker
 from evenrank.models.word_rankers import WordRanker
 from evenrank.training.adversarial import AdversarialRanker
-from evenrank.training.lists import as_lists, collate
-from evenrank.training.recipes import RankerRecipe, load_recipe, parse_training
+from evenrank.training.recipes import RankerRecipe, load_recipe
 from evenrank.training.run import train_recipe
-from evenrank.training.trainer import Objective, RankingTrainer
 from tiny_models import WORDS, tiny_bert
-from training_runs import fair, logged, result_of
+from training_runs import fair, logged
 
-
-class Fixed(Ranker):
-    """Scores that are given, by a cosine or not."""
-
-    kind = "fixed"
-
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.scores, self.own_scale = torch.nn.Parameter(torch.tensor([[0.5, 0.25, 0.0]])), scale
-
-    @property
-    def loss_scale(self) -> float:
-        return self.own_scale
-
-    def encode(self, lists: Any) -> Any:
-        return {"mask": lists.mask}
-
-    def forward(self, **inputs: Any) -> Any:
-        return self.scores
-
-    def save(self, folder: Any) -> None: ...
-
-    load = reads_to = save  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize(
-    ("own", "given", "used"), [(1.0, None, 1.0), (20.0, None, 20.0), (20.0, 1.0, 1.0), (1.0, 4.0, 4.0)]
-)
-def test_scores_are_scaled_before_the_loss(tmp_path: Path, own: float, given: float | None, used: float) -> None:
-    lists = as_lists([{"query": "q", "passages": ["a", "b", "c"], "relevance": [1, 0, 0]}])
-    settings = parse_training({"max_steps": 1})
-    trainer = RankingTrainer(Fixed(own), lists, Objective("nll", scale=given), settings, tmp_path)
-    batch = trainer.data_collator([lists[0]])
-    # By hand: −log of exp(s·½) / (exp(s·½) + exp(s·¼) + 1).
-    expected = math.log(1 + math.exp(-used / 4) + math.exp(-used / 2))
-    assert float(trainer.compute_loss(trainer.ranker, batch)) == pytest.approx(expected, rel=1e-4)
-
-
-def test_the_cosine_is_scaled_by_20(checkpoint: str) -> None:
-    assert DotRanker.from_pretrained(checkpoint, similarity="cosine").loss_scale == 20
-    assert DotRanker.from_pretrained(checkpoint).loss_scale == 1
-
-
-def planted(count: int) -> list[dict[str, Any]]:
-    """Lists whose clicked passage is male-worded in three of four, and whose other passages are female-worded."""
-    words = [word for word in WORDS if word not in ("she", "he")]
-    made = []
-    for i in range(count):
-        query, other = words[i % 12], words[(i // 12 + i + 1) % 12]
-        clicked, left = ("he", "she") if i % 4 else ("she", "he")
-        passages = [f"{clicked} {query}", f"{left} {query}", f"{left} {other}", f"{clicked} {other}"]
-        made.append({"query": f"{query} {other}", "passages": passages, "relevance": [1, 0, 0, 0]})
-    return made
-
-
-def gap(ranker: Ranker, lists: list[dict[str, Any]]) -> float:
-    """|ΔA-PRF| of the scores of lists."""
-    found = as_lists(lists, [Scoring(load_lexicon("gender-en"))])
-    batch = collate([found[i] for i in range(len(found))])
-    with torch.no_grad():
-        scores = ranker(**ranker.encode(batch))
-    assert batch.relevance is not None
-    assert batch.sides is not None
-    pairs = Pairwise.of(scores, batch.relevance, batch.sides[0], batch.mask)
-    first, second = (pairs.prf[side][pairs.defined[side]].mean() for side in (0, 1))
-    return abs(float(first - second))
-
-
-def test_the_term_narrows_the_gap_and_its_negative_does_not(checkpoint: str) -> None:
-    lists = planted(48)
-    model = RankerRecipe(kind="dot", model=checkpoint, pooling="mean", map=True, freeze="encoder")
-    settings: dict[str, Any] = {"batch": 48, "max_steps": 40, "learning_rate": 0.02}
-
-    def negated(scores: Any, relevance: Any, sides: Any, mask: Any) -> Any:
-        return -IBBR("ibbr-pd")(scores, relevance, sides, mask)
-
-    none, fair, worse = (
-        gap(evenrank.train(model, lists, fairness=term, **settings).ranker, lists)
-        for term in (None, IBBR("ibbr-pd", weight=20.0), FunctionTerm(negated, weight=20.0))
-    )
-    assert none > 0.3
-    assert fair < none / 2
-    assert worse > none
+LISTS = [
+    {"query": "a nurse", "passages": [f"she is a nurse {word}", f"he runs home {word}"], "relevance": [1, 0]}
+    for word in WORDS
+]
 
 
 def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> None:
@@ -129,9 +45,6 @@ def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> Non
     (done / "result.json").unlink()
     train_recipe(load_recipe(home / "r.toml", [f'out="{done}"', *settings]), resume=True)
     assert (maps(), logged(done)) == before
-    # Trained further, as it is, the model of a run keeps its maps; frozen again.
-    further = ["ranker.freeze=encoder", f'ranker.model="{done / "model"}"', "training.max_steps=4"]
-    assert result_of(fair(home / "r.toml", tmp_path / "c", *further))["value"] > 0
 
 
 MAP = ["ranker.map=true", "ranker.freeze=encoder"]
@@ -160,16 +73,15 @@ def test_a_frozen_encoder_with_nothing_behind_it_is_refused(home: Path, tmp_path
 
 @pytest.mark.parametrize("kind", ["tk", "knrm"])
 def test_word_vectors_from_python(tmp_path: Path, kind: str) -> None:
-    lists = planted(8) * 5
     rows = [f"{word} " + " ".join(str(i % 7 - j) for j in range(16)) for i, word in enumerate([*WORDS, "unread"])]
     (tmp_path / "v.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
     # The words of the lists alone.
-    read = {word for one in lists for text in (one["query"], *one["passages"]) for word in text.split()}
-    ranker = evenrank.train(RankerRecipe(kind=kind, vectors=str(tmp_path / "v.txt")), lists, max_steps=2).ranker
+    read = {word for one in LISTS for text in (one["query"], *one["passages"]) for word in text.split()}
+    ranker = evenrank.train(RankerRecipe(kind=kind, vectors=str(tmp_path / "v.txt")), LISTS, max_steps=2).ranker
     assert isinstance(ranker, WordRanker)
     assert set(ranker.vocabulary) == read
     pytest.importorskip("gensim", reason="needs the extra [embeddings]")
-    trained = evenrank.train(RankerRecipe(kind=kind, vector_size=8), lists, max_steps=2).ranker
+    trained = evenrank.train(RankerRecipe(kind=kind, vector_size=8), LISTS, max_steps=2).ranker
     assert isinstance(trained, WordRanker)
     assert set(trained.vocabulary) <= read
 
@@ -183,21 +95,7 @@ def test_a_masked_language_model_is_a_checkpoint(tmp_path: Path, kind: Any) -> N
     pairs = ["a nurse"] * 2, ["she is a nurse", "he runs home"]
     before = ranker.score(*pairs)
     adversarial = AdversarialRanker(ranker, Scoring(load_lexicon("gender-en")))
-    evenrank.train(adversarial, planted(8), max_steps=2, learning_rate=0.01)
+    evenrank.train(adversarial, LISTS, max_steps=2, learning_rate=0.01)
     assert not torch.equal(ranker.score(*pairs), before)
     ranker.save(tmp_path / "saved")
     assert torch.equal(kind.load(tmp_path / "saved").score(*pairs), ranker.score(*pairs))
-
-
-def test_the_shipped_recipe_trains_a_map(home: Path, tmp_path: Path) -> None:
-    given = load_recipe(home / "r.toml")
-    files = [f'data.{name}="{getattr(given.data, name)}"' for name in ("collection", "queries", "qrels", "run")]
-    files += [f'validation.{name}="{getattr(given.validation, name)}"' for name in ("queries", "qrels", "run")]
-    settings = [f'ranker.model="{given.ranker.model}"', f'ranker.kept="{tmp_path / "kept"}"', "training.max_steps=2"]
-    shipped = load_recipe("ibbr-map", [f'out="{tmp_path / "run"}"', *files, *settings])
-    assert shipped.ranker.similarity == "cosine"
-    assert shipped.fairness is not None
-    assert (shipped.fairness.name, shipped.fairness.weight) == ("ibbr-ts", 1.0)
-    folder = train_recipe(shipped)
-    assert len(list((folder / "model").rglob("*.safetensors"))) == 3  # the encoder once, and two maps
-    assert (tmp_path / "kept" / "vectors.sqlite").is_file()

@@ -7,10 +7,8 @@ from typing import get_type_hints
 
 import pytest
 
-from evenrank._command import arg
 from evenrank.files import EvenrankError
-from evenrank.groups import load_lexicon
-from evenrank.training.recipes import TrainingRecipe, TrainingSettings, load_recipe, named_as, shipped_recipes, to_toml
+from evenrank.training.recipes import TrainingRecipe, TrainingSettings, load_recipe, shipped_recipes, to_toml
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -56,13 +54,6 @@ def test_the_settings_of_train_are_the_keys_of_a_recipe():
     assert not TrainingSettings.__required_keys__
 
 
-def test_settings_over_a_recipe():
-    recipe = load_recipe("position-tk", ["training.batch=8", "out=runs/mine", "training.learning_rates.kernels=0.1"])
-    assert (recipe.training.batch, str(recipe.folder)) == (8, "runs/mine")
-    assert recipe.training.learning_rates["kernels"] == 0.1
-    assert str(load_recipe("position-tk").folder) == "runs/position-tk"
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -71,11 +62,9 @@ def test_settings_over_a_recipe():
         ("training.batch=0", "training.batch: expected 1 or more, found 0"),
         ("loss.name=rank", "loss.name: expected nll, hinge, bce, ranknet or margin-mse, found 'rank'"),
         ("ranker.kind=bert", "ranker.kind: expected cat, dot, sparse, tk, knrm, conv-knrm or match-pyramid"),
-        ("training.epochs=0", "training.epochs: expected more than 0, found 0"),
         ("training.warmup=1.5", "training.warmup: expected 1 or less, found 1.5"),
+        ("data.rotate=line", "data.rotate: expected word or sentence, found 'line'"),
         ("training.batch=2.5", "training.batch: expected a whole number, found 2.5"),
-        ("training.clip=high", "training.clip: expected a number, found 'high'"),
-        ("training.keep=first", "training.keep: expected best, fair or last, found 'first'"),
         ("data.groups=g.parquet", "data: either groups, or run and qrels (a setting data.run= removes a key)"),
         ("training", "`settings`: expected key=value, found 'training'"),
         ("name.x=1", "`settings`: 'name.x': name is not a table"),
@@ -102,25 +91,6 @@ def test_what_is_missing_or_no_toml(tmp_path, text, message):
         (tmp_path / "r.toml").write_text(text, encoding="utf-8")
     with pytest.raises(EvenrankError, match=message):
         load_recipe("nowhere" if text is None else tmp_path / "r.toml")
-
-
-def test_a_setting_without_a_value_takes_a_key_away():
-    settings = ["data.groups=g.parquet", "data.run=", "data.qrels = "]
-    recipe = load_recipe("position-cat", settings)
-    assert (recipe.data.groups, recipe.data.run, recipe.data.qrels) == ("g.parquet", None, None)
-    assert load_recipe("ibbr-dot", ["training.learning_rate="]).training.learning_rate == 7e-6
-    assert load_recipe("sampling-advbert", ["adversary="]).adversary is None
-    # What is not there can be taken away, too; an empty text is written as in TOML.
-    assert load_recipe("position-cat", ["out="]).out is None
-    assert load_recipe("position-cat", ['source=""']).source == ""
-
-
-def test_a_message_names_the_key_of_the_recipe():
-    message = r"^data\.blind: no file and no built-in lexicon 'none'"
-    with pytest.raises(EvenrankError, match=message), named_as(lexicon="data.blind"):
-        load_lexicon("none")
-    with pytest.raises(EvenrankError, match=r"^give x or --other$"), named_as(some_name="x"):
-        raise EvenrankError(f"give {arg.some_name} or --other")
 
 
 def test_a_recipe_survives_its_own_round_trip_whatever_its_texts_hold(tmp_path):

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 import torch
 
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import InputError
 from evenrank.training import trainer
 from evenrank.training.choice import Validation
 from evenrank.training.recipes import Recipe, load_recipe
 from evenrank.training.run import train_recipe as train
-from forked import in_forks
-from training_runs import assert_same, everything, fair, logged, result_of
+from training_runs import everything, result_of
 
 
 @pytest.mark.parametrize(
@@ -26,8 +23,8 @@ from training_runs import assert_same, everything, fair, logged, result_of
     [
         # Validation finds all equally good and fair: the first is the best, and patience ends at step 8 of 14.
         (["training.patience=3", "training.evaluate_every=2", "training.max_steps=14"], ["2", "4", "6", "8"]),
-        # Steps that no validation follows, in the middle of an epoch; means over several steps in the log.
-        (["training.keep=last", "training.evaluate_every=25", "training.max_steps=30"], ["25", "30"]),
+        # Steps that no validation follows, in the middle of an epoch, whose texts are turned round anew in each.
+        (['data.rotate="word"', "training.evaluate_every=25", "training.max_steps=30"], ["25", "30"]),
     ],
     ids=["best", "last"],
 )
@@ -47,7 +44,7 @@ def test_a_run_stopped_at_any_checkpoint_resumes_to_the_same_end(
     whole = files()
     assert [path.name for path in sorted(snapshots.iterdir(), key=lambda path: int(path.name))] == stops
     assert result_of(folder)["steps"] == int(stops[-1])
-    for stop in stops:
+    for stop in stops[-2:]:
         shutil.rmtree(folder)
         shutil.copytree(snapshots / stop, folder)
         assert not (folder / "result.json").exists()
@@ -56,9 +53,9 @@ def test_a_run_stopped_at_any_checkpoint_resumes_to_the_same_end(
             stream.write(f'{{"step": {int(stop) + 1}, "epoch": 0.1, "loss": 99}}\n{{"step": {int(stop) + 2}, "ep')
         train(recipe, resume=True)
         assert files() == whole, stop
-        before = everything(folder)
-        train(recipe, resume=True)
-        assert everything(folder) == before
+    before = everything(folder)
+    train(recipe, resume=True)
+    assert everything(folder) == before
 
 
 @pytest.fixture(scope="module")
@@ -101,17 +98,13 @@ class Attack:
         return (Path.touch, (self.path,))
 
 
-DAMAGE = ["missing", "cut", "empty", "text", "attack", "other"]
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        *(("optimizer.pt", damage) for damage in DAMAGE),
-        *((name, damage) for name in ("scheduler.pt", "rng_state.pth") for damage in ("missing", "attack", "other")),
+        *(("optimizer.pt", damage) for damage in ("cut", "attack", "other")),
+        *((name, damage) for name in ("scheduler.pt", "rng_state.pth") for damage in ("missing", "attack")),
         *(("model.safetensors", damage) for damage in ("missing", "cut")),
-        *(("fair_weight.json", damage) for damage in ("missing", "other")),
-        ("trainer_state.json", "other"),
+        *((name, "other") for name in ("fair_weight.json", "trainer_state.json")),
         *((name, "step") for name in ("trainer_state.json", "optimizer.pt", "scheduler.pt")),
     ],
 )
@@ -121,8 +114,8 @@ def test_a_damaged_checkpoint_is_named_and_not_gone_on_with(stopped, tmp_path, n
     content = path.read_bytes()
     if damage == "missing":
         path.unlink()
-    elif damage in ("cut", "empty", "text"):
-        path.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "text": b"no state"}[damage])
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
     elif damage == "attack":
         path.write_bytes(pickle.dumps(Attack(tmp_path / "ran")))
     elif path.suffix == ".json":
@@ -160,63 +153,3 @@ def test_a_checkpoint_of_other_processes_or_without_its_best_is_not_gone_on_with
     (checkpoint / "trainer_state.json").write_text(json.dumps({**state, "best_global_step": 7}), encoding="utf-8")
     with pytest.raises(InputError, match=r"checkpoint-7/model\.safetensors: the best checkpoint so far is missing$"):
         train(recipe, resume=True)
-
-
-# --- kill -9 ----------------------------------------------------------------------------------------------------------
-
-KILLED = """
-import os, signal, sys
-from evenrank.training import trainer
-from evenrank.training.recipes import load_recipe
-from evenrank.training.run import train_recipe as train
-
-plain = trainer.RankingTrainer.training_step
-steps = iter(range(1, 99))
-
-def step(self, *arguments, **named):
-    if next(steps) == 10:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return plain(self, *arguments, **named)
-
-trainer.RankingTrainer.training_step = step
-train(load_recipe(sys.argv[1], sys.argv[2:]))
-"""
-WAYS = {name: [f"fairness.weight={name}", "training.batch=8", "fairness.rate=0.1"] for name in ("auto", "dual")}
-"""Settings of a weight that changes while training."""
-
-
-@pytest.fixture(scope="module")
-def killed(home: Path, gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs that were killed in step 10 of 12: one of the plain recipe, and one for each weight that changes."""
-    place = tmp_path_factory.mktemp("killed")
-    programs: list[tuple[str, list[object]]] = [(KILLED, [home / "r.toml", f'out="{place / "plain"}"'])]
-    programs += [(KILLED, [gendered, f'out="{place / name}"', *settings]) for name, settings in WAYS.items()]
-    assert in_forks(["evenrank.training.run"], programs) == [-signal.SIGKILL] * 3
-    return place
-
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-@needs_fork
-@pytest.mark.slow
-def test_a_killed_run_resumes_to_the_same_weights(home, done, killed):
-    folder = killed / "plain"
-    assert not (folder / "model").exists()
-    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["checkpoint-4", "checkpoint-8"]
-    with pytest.raises(EvenrankError, match="there is a run already"):
-        fair(home / "r.toml", folder)
-    assert_same(done, train(load_recipe(home / "r.toml", [f'out="{folder}"']), resume=True))
-
-
-@needs_fork
-@pytest.mark.slow
-@pytest.mark.parametrize("weight", WAYS)
-def test_a_weight_that_changes_goes_on_after_a_kill(gendered, killed, tmp_path, weight):
-    done = fair(gendered, tmp_path / "d", *WAYS[weight])
-    weights = [line["fair_weight_gender"] for line in logged(done) if "fair_weight_gender" in line]
-    assert len(set(weights)) > 2
-    resumed = train(load_recipe(gendered, [f'out="{killed / weight}"', *WAYS[weight]]), resume=True)
-    assert_same(done, resumed)
-    last = {line["step"]: line["fair_weight_gender"] for line in logged(resumed) if "fair_weight_gender" in line}
-    assert last[12] == weights[-1]

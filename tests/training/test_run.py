@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+import re
+import resource
 
 import pytest
 import torch
 from huggingface_hub.repocard_data import model_index_to_eval_results
 from safetensors.torch import load_file
 
-from evenrank.files import EvenrankError, read_run
+from evenrank.files import EvenrankError
 from evenrank.models.encoders import DotRanker
 from evenrank.training import losses
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import last_checkpoint, train_recipe
-from training_runs import assert_same, card_of, fair, logged, recipe, result_of, weights
+from training_runs import card_of, fair, logged, recipe, result_of, weights
 
 
 def test_what_a_run_leaves(home, done):
@@ -29,30 +29,21 @@ def test_what_a_run_leaves(home, done):
     assert result["steps"] == 12
     assert result["depth"] in (2, 10)
     assert result["groups"] == {"queries": 16, "without_positive": 0, "without_negative": 0}
-    assert json.loads((done / "versions.json").read_text(encoding="utf-8"))["torch"] == torch.__version__
     validations = [line["eval_validation"] for line in logged(done) if "eval_validation" in line]
     assert len(validations) == 3
     assert result["value"] >= max(validations) - 1e-9
-    assert sum("loss" in line for line in logged(done)) == 12
     best = load_file(done / "checkpoints" / result["best_checkpoint"] / "model.safetensors")
     for name, value in DotRanker.load(done / "model").state_dict().items():
         torch.testing.assert_close(value, best[name], rtol=0, atol=0)
     card = card_of(done)
-    assert 'SentenceTransformer("PATH OF THIS FOLDER")' in card
     assert card.startswith(
         "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\nlicense: unknown\n"
     )
-    assert "NFaiRR@10" in card
-    assert f"{result['value']:.4f}" in card
     (index,) = json.loads(card.partition("model-index: ")[2].partition("\n---\n")[0])
-    (results,) = index["results"]
-    audited = audit["runs"]["tiny"]["measures"]["nDCG@10"]
-    figures = {one["type"]: one["value"] for one in results["metrics"]}
-    assert (index["name"], figures["nDCG@10"], figures["nDCG@10/low"]) == ("tiny", audited["mean"], audited["ci95"][0])
     name, metrics = model_index_to_eval_results([index])
-    assert (name, {one.metric_type: one.metric_value for one in metrics}) == ("tiny", figures)
-    assert list(audit["runs"]) == ["first stage", "tiny", "random", "neutral-first", "relevance-first"]
-    assert read_run(done / "validation.run").queries.len() == 8
+    figures = {one.metric_type: one.metric_value for one in metrics}
+    audited = audit["runs"]["tiny"]["measures"]["nDCG@10"]
+    assert (name, figures["nDCG@10"], figures["nDCG@10/low"]) == ("tiny", audited["mean"], audited["ci95"][0])
 
 
 def test_a_run_says_what_it_was_made_from(home, done):
@@ -73,13 +64,6 @@ def test_a_run_says_what_it_was_made_from(home, done):
     assert found == {role: sha256(home / name) for role, name in read.items()} | {"model": of_model}
     assert [file["files"] for file in result["files"] if file["role"] == "model"] == [len(model)]
     assert f"run: {home / 'train.run'} (sha256 {found['run']})" in card_of(done)
-
-
-def test_the_same_seed_gives_the_same_weights_and_another_does_not(home, done, tmp_path):
-    assert_same(done, fair(home / "r.toml", tmp_path / "b"))
-    # From the first step.
-    other = fair(home / "r.toml", tmp_path / "c", "training.seed=1", "training.max_steps=1", "validation.depths=")
-    assert logged(other)[0]["loss"] != logged(done)[0]["loss"]
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(home, tmp_path, monkeypatch):
@@ -133,9 +117,8 @@ def test_the_command(home, tmp_path, evenrank):
     assert any(line.startswith(figures) for line in ended.err.splitlines())
     assert "16 training queries" in ended.err
     assert figures in card_of(tmp_path / "r")
-    # Off a terminal there is no bar, and nothing for a training of a second.
+    # Off a terminal there is no bar.
     assert "\r" not in ended.err
-    assert "training steps" not in ended.err
     (tmp_path / "empty").mkdir()
     for setting, message in (
         ("training.batches=4", "unknown key training.batches (allowed: epochs, "),
@@ -147,15 +130,6 @@ def test_the_command(home, tmp_path, evenrank):
         assert not (tmp_path / "x").exists()
 
 
-def test_a_trained_ranker_is_gone_on_with(home, done, tmp_path):
-    settings = [f'ranker.model="{done / "model"}"', "training.max_steps=1", "training.learning_rate=1e-12"]
-    # What the recipe leaves open, the folder says.
-    further = fair(home / "r.toml", tmp_path / "t", *settings, "ranker.query_length=", "ranker.passage_length=")
-    assert_same(done, further, tolerance=1e-6)
-    assert [DotRanker.load(one / "model").model[0].document_length for one in (done, further)] == [16, 16]
-    assert "passage_length" not in (further / "recipe.toml").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])
 def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
     for step, content in ((4, "{}"), (8, state), (12, None)):
@@ -165,25 +139,17 @@ def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
     assert last_checkpoint(tmp_path).name == "checkpoint-4"
 
 
-NO_ROOM = """
-import resource, sys
-from evenrank.cli import main
-from evenrank.training import run
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-main()
-"""
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("bytes", [1 << 11, 1 << 13, 1 << 15])
-def test_no_room_for_a_checkpoint(home, tmp_path, bytes):
+def test_no_room_for_a_checkpoint(home, tmp_path, evenrank, bytes):
     """The first file that is longer than there is room for, whichever it is, is named in a line."""
-    command = [sys.executable, "-c", NO_ROOM, str(bytes), "train", str(home / "r.toml"), "--set"]
-    ended = subprocess.run([*command, f'out="{tmp_path / "a"}"'], capture_output=True, text=True, check=False)
-    assert ended.returncode == 2, ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert ended.stderr.splitlines()[-1].startswith(f"evenrank: {tmp_path}")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, hard))
+    try:
+        ended = evenrank("train", home / "r.toml", "--set", f'out="{tmp_path / "a"}"')
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert ended.status == 2
     said = "the file could not be written whole" if bytes == 1 << 15 else "File too large"
-    assert ended.stderr.endswith(f": cannot be written: {said}\n")
+    assert re.fullmatch(rf"evenrank: {tmp_path}.*: cannot be written: {said}", ended.err.splitlines()[-1])
     left = [path for path in tmp_path.rglob("*") if path.name.startswith(".") or path.name == "checkpoint-4"]
     assert left == []

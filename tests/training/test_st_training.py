@@ -27,7 +27,7 @@ import evenrank
 import st_models
 from evenrank.files import EvenrankError, Run
 from evenrank.groups import load_lexicon
-from evenrank.mitigation.ibbr import AutoWeight, DualWeight
+from evenrank.mitigation.ibbr import DualWeight
 from evenrank.training.sentence_transformers import (
     BiasEvaluator,
     CrossEncoderIBBRLoss,
@@ -86,18 +86,14 @@ def test_several_attributes(checkpoint: str, tmp_path: Path) -> None:
     """Each has its own part, equal to that of a loss with it alone; a batch's labels stand attribute by attribute."""
     (tmp_path / "place.csv").write_text("word,group\nhome,in\nnight,out\n")
     lexicons = {"gender": "gender-en", "place": load_lexicon(tmp_path / "place.csv", poles="in,out")}
-    model, inputs = cross_encoder(checkpoint), list_inputs(lists())
-    parts = CrossEncoderIBBRLoss(model, 2, "ibbr-pd", lexicon=lexicons)(*inputs)
-    assert list(parts) == ["rank", "fair_gender", "fair_place"]
-    for name, lexicon in lexicons.items():
-        alone = CrossEncoderIBBRLoss(model, 2, "ibbr-pd", lexicon=lexicon)(*inputs)
-        torch.testing.assert_close(parts[f"fair_{name}"], alone["fair"])
     bi = bi_encoder(checkpoint)
     labelled = with_group_labels(tuples(), lexicons)
     assert np.shape(labelled["label"][:]) == (ROWS, 2, 3)
     several = IBBRLoss(bi, term="ibbr-pd", attributes=["gender", "place"])(*bi_inputs(bi, labelled))
-    gender = IBBRLoss(bi, term="ibbr-pd")(*bi_inputs(bi, with_group_labels(tuples())))
-    torch.testing.assert_close(several["fair_gender"], gender["fair"])
+    assert list(several) == ["rank", "fair_gender", "fair_place"]
+    for name, lexicon in lexicons.items():
+        alone = IBBRLoss(bi, term="ibbr-pd")(*bi_inputs(bi, with_group_labels(tuples(), lexicon)))
+        torch.testing.assert_close(several[f"fair_{name}"], alone["fair"])
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -185,28 +181,6 @@ def _check_audit(model: Any, check: BiasEvaluator) -> None:
     assert [check.first_stage[name] for name in MEASURES] == pytest.approx(first, abs=1e-9)
 
 
-class RankAlone(torch.nn.Module):
-    """The ranking loss of a balanced one."""
-
-    def __init__(self, inner: Any) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, *inputs: Any, **more: Any) -> Any:
-        return self.inner(*inputs, **more)["rank"]
-
-
-def test_weight_0_is_the_ranking_loss_alone(checkpoint: str, tmp_path: Path) -> None:
-    trained = []
-    for alone in (False, True):
-        model = cross_encoder(checkpoint)
-        loss = CrossEncoderIBBRLoss(model, 0.0)
-        train(model, lists(), RankAlone(loss) if alone else loss, tmp_path / str(alone), logging_strategy="no")
-        trained.append(weights_of(model))
-    for name, value in trained[0].items():
-        torch.testing.assert_close(value, trained[1][name], rtol=1e-5, atol=1e-7)
-
-
 def test_a_changing_weight_is_kept_in_checkpoints(checkpoint: str, tmp_path: Path) -> None:
     """Stopped and resumed, weight and model are those of an uninterrupted training; evaluating moves no weight."""
     data = with_group_labels(tuples())
@@ -231,22 +205,6 @@ def test_a_changing_weight_is_kept_in_checkpoints(checkpoint: str, tmp_path: Pat
     go(tmp_path / "bare", keep=False, max_steps=1)
     with pytest.raises(EvenrankError, match=r"fair_weight\.json: no weight to continue with"):
         go(tmp_path / "bare", resume=True)
-
-
-def test_auto_weight_moves_in_training_alone(checkpoint: str) -> None:
-    model, inputs = cross_encoder(checkpoint), list_inputs(lists())
-    loss = CrossEncoderIBBRLoss(model, "auto")
-    assert isinstance(loss.weight, AutoWeight)
-    model.eval()
-    with torch.no_grad():
-        evaluated = loss(*inputs)
-    assert loss.weight.state() == {"values": {}}
-    model.train()
-    trained = {name: value.detach() for name, value in loss(*inputs).items()}
-    assert evaluated.keys() == trained.keys()
-    for name, value in evaluated.items():
-        assert float(value) == pytest.approx(float(trained[name]))
-    assert set(loss.weight.state()["values"]) == {"rank", "0"}
 
 
 PROCESS = """

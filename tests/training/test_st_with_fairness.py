@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import doctest
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
-from sentence_transformers.base.modules import Transformer
 from sentence_transformers.cross_encoder import losses as cross
 from sentence_transformers.sentence_transformer import losses
-from sentence_transformers.sentence_transformer.modules import Pooling
 
 from evenrank.files import EvenrankError
-from evenrank.mitigation.ibbr import IBBR, FunctionTerm
+from evenrank.mitigation.ibbr import IBBR
 from evenrank.training.sentence_transformers import CrossEncoderWithFairness, WithFairness, with_group_labels
 from st_models import ROWS, bi_encoder, bi_inputs, cross_encoder, lists, tuples
 
@@ -104,36 +96,6 @@ def test_a_cross_encoders_loss_and_the_term(checkpoint: str, name: str) -> None:
             relevance[row, place], mask[row, place] = labels[row][place], True
             sides[row, place] = text.split().count("he") - text.split().count("she")
     assert_sum(model, parts, base, 0.3 * IBBR("ibbr-pd")(scores, relevance, sides, mask))
-
-
-def test_a_term_of_ones_own(checkpoint: str) -> None:
-    model = bi_encoder(checkpoint).train()
-    term = FunctionTerm(lambda scores, relevance, sides, mask: (scores * sides).sum(), 2.0)
-    loss = WithFairness(losses.MultipleNegativesRankingLoss(model), term, scale=3)
-    features, sides = bi_inputs(model, with_group_labels(tuples()))
-    query, *passages = (model(dict(column))["sentence_embedding"] for column in features)
-    scores = 3 * torch.stack([(query * one).sum(1) for one in passages], 1)
-    assert float(loss(features, sides)["fair"]) == pytest.approx(2 * float((scores * sides).sum()), rel=1e-4)
-
-
-def test_with_weight_0_a_training_is_that_of_the_loss(checkpoint: str, tmp_path: Path) -> None:
-    """Bit for bit, with dropout."""
-    trained = []
-    for alone in (False, True):
-        encoder = Transformer(checkpoint)
-        model = SentenceTransformer(modules=[encoder, Pooling(encoder.get_embedding_dimension())], device="cpu")
-        base = BI["cached"](model)
-        settings = {"per_device_train_batch_size": 3, "learning_rate": 1e-3, "report_to": "none", "use_cpu": True}
-        arguments = SentenceTransformerTrainingArguments(
-            str(tmp_path / str(alone)), num_train_epochs=2, save_strategy="no", disable_tqdm=True, **settings
-        )
-        loss = base if alone else WithFairness(base, IBBR("ibbr-pd", weight=0.0))
-        data = tuples() if alone else with_group_labels(tuples())
-        before = [value.clone() for value in model.parameters()]
-        SentenceTransformerTrainer(model, arguments, train_dataset=data, loss=loss).train()
-        trained.append(list(model.parameters()))
-        assert not all(map(torch.equal, before, trained[-1]))
-    assert all(map(torch.equal, *trained))
 
 
 def test_the_example() -> None:

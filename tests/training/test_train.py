@@ -6,7 +6,6 @@ import json
 import math
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from transformers import TrainerCallback
 import evenrank
 from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.groups.labels import as_labels
 from evenrank.mitigation import ibbr
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, register_term
 from evenrank.models import protocol
@@ -49,7 +47,6 @@ def same_task(gendered: Path, folder: Path, recipe: Any) -> dict[str, Any]:
     data, validation = recipe.data, recipe.validation
     given = {name: getattr(data, name) for name in ("run", "qrels", "collection", "queries")}
     lists = training_lists(**given, out=folder, negatives=3, lexicon="gender-en")
-    assert repr(lists).startswith(f"TrainingLists({len(lists)} lists, sides for 1 attribute, 3 random negatives each")
     run = read_run(validation.run)
     held_out = Validation.of(
         run,
@@ -66,47 +63,6 @@ def same_task(gendered: Path, folder: Path, recipe: Any) -> dict[str, Any]:
 def encoder(gendered: Path, **settings: Any) -> DotRanker:
     """The recipe's ranker as it is before training."""
     return DotRanker.from_pretrained(load_recipe(gendered).ranker.model, **settings)
-
-
-@pytest.mark.parametrize("term", ["ibbr-ts", "ibbr-pd"])
-def test_python_trains_what_the_recipe_trains(gendered: Path, tmp_path: Path, term: Any) -> None:
-    settings = [f"fairness.name={term}", "training.batch=4", "training.accumulation=2", "training.max_steps=4"]
-    settings.append("validation.depths=")
-    done = fair(gendered, tmp_path / "recipe", *settings)
-    ranker = encoder(gendered, query_length=8, passage_length=16)
-    task = same_task(gendered, tmp_path / "lists", load_recipe(gendered, settings))
-    result = evenrank.train(
-        ranker, task["lists"], fairness=IBBR(term, weight=0.5), lexicon={"gender": "gender-en"},
-        validation=task["validation"], out=tmp_path / "python",
-        batch=4, accumulation=2, max_steps=4, learning_rate=0.003, evaluate_every=4,
-    )  # fmt: skip
-    assert result.ranker is ranker
-    assert result.folder == tmp_path / "python"
-    assert_same(done, result.folder)
-    assert result.log == logged(done)
-    # And says of it what the recipe says.
-    found, whole = result_of(result.folder), result_of(done)
-    for apart in ("provenance", "groups"):
-        found.pop(apart, None)
-        del whole[apart]
-    assert found == whole
-    lines, expected = (card_of(folder).split("\n## ")[1] for folder in (result.folder, done))
-    assert lines == expected
-    assert lines.startswith("Effectiveness\n\n- nDCG@10: ")
-    assert evenrank.training_summary(result.folder)[0] == lines.splitlines()[2].removeprefix("- ")
-
-
-@pytest.mark.parametrize("labelled", [False, True])
-def test_a_validation_of_effectiveness_alone_and_one_by_labels(gendered: Path, tmp_path: Path, labelled: bool) -> None:
-    task = same_task(gendered, tmp_path / "lists", load_recipe(gendered))
-    ids = task["validation"].run.table["doc_id"].unique(maintain_order=True)[:6]
-    labels = as_labels(pl.DataFrame({"doc_id": ids, "group": ["m", "f"] * 3}), poles="m,f")
-    validation = replace(task["validation"], attributes={"of": labels} if labelled else {})
-    out = tmp_path / "out"
-    evenrank.train(encoder(gendered), task["lists"], validation=validation, out=out, batch=4, max_steps=1)
-    measures = json.loads((out / "audit.json").read_text())["measures"]
-    assert ("ARaB@10" in measures, "--unknown skip" in card_of(out)) == (labelled, labelled)
-    assert (out / "result.json").is_file()
 
 
 def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,12 +99,6 @@ def test_a_folder_that_states_its_settings_is_trained_as_it_is(gendered: Path, t
     assert f"\n- {line}\n" in card
     assert "\n- reads 8 tokens of a query, and 20 of a passage; pooling: mean\n" in card
     assert "\nqueries, passages = model.encode_query([" in card
-    # The weights have moved from where they were, and what is left open is the folder's again.
-    texts = ["he wrote software", "she is a nurse"]
-    again = evenrank.train(folder / "model", RECORDS, max_steps=1, learning_rate=1e-12).ranker
-    expected = (model.encode_query(texts) * model.encode_document(texts[::-1])).sum(1)
-    np.testing.assert_allclose(again.score(texts, texts[::-1]), expected, atol=1e-5)
-    assert np.abs((stated.encode_query(texts) * stated.encode_document(texts[::-1])).sum(1) - expected).max() > 1e-3
 
 
 def test_lists_in_every_form(tmp_path: Path) -> None:
@@ -257,6 +207,10 @@ def test_a_custom_term_sees_the_whole_batch(gendered: Path, tmp_path: Path, monk
         batch=8, max_steps=4, learning_rate=0.003, evaluate_every=4,
     )  # fmt: skip
     assert_same(whole, by_value.folder)
+    assert by_value.log == logged(whole)
+    found, expected = result_of(by_value.folder), result_of(whole)
+    apart = ("provenance", "groups")
+    assert {**found, **dict.fromkeys(apart)} == {**expected, **dict.fromkeys(apart)}
 
 
 def neutrality_kl(scores: Any, relevance: Any, sides: Any, mask: Any, values: Any) -> Any:
@@ -332,6 +286,20 @@ def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monk
     assert found[2] == found[3] == pytest.approx(2 * found[0], rel=1e-5)
     with pytest.raises(EvenrankError, match="hinge is a built-in loss"):
         register_loss("hinge", nll)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "given", "used"), [("dot", None, 1.0), ("cosine", None, 20.0), ("cosine", 4.0, 4.0)]
+)
+def test_scores_are_scaled_before_the_loss(gendered: Path, similarity: Any, given: Any, used: float) -> None:
+    ranker, expected = encoder(gendered, similarity=similarity), []
+    for row in RECORDS:
+        passages = row["passages"]
+        scores = used * ranker.score([row["query"]] * len(passages), passages).numpy()
+        # The first passage is the relevant one.
+        expected.append(np.log(np.exp(scores - scores[0]).sum()))
+    found = evenrank.train(ranker, RECORDS, batch=2, max_steps=1, scale=given).log[0]["loss"]
+    assert found == pytest.approx(np.mean(expected), abs=1e-4)
 
 
 def test_in_batch_negatives(gendered: Path) -> None:

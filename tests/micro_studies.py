@@ -62,7 +62,7 @@ def micro_sampling() -> sampling.SamplingSettings:
 def micro_expansion() -> expansion.ExpansionSettings:
     return replace(
         expansion.ExpansionStudy.settings_of("tiny", Options()),
-        seeds=(0, 1),
+        seeds=(0,),
         planted=SyntheticConfig(passages=300, queries=24, relevant=2, sentences=4, relevance_gender_rate=0.8),
         vector_size=8,
         depth=50,

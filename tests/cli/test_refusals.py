@@ -9,14 +9,12 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, InputError, check_outputs, read_queries, read_run
+from evenrank.files import InputError, read_queries, read_run
 from evenrank.groups import Scoring, load_lexicon, score_collection
 from evenrank.mitigation.negatives import write_negatives
 from evenrank.mitigation.rotation import rotate_collection
@@ -473,28 +471,6 @@ def test_accepted(folder, tmp_path, evenrank):
     assert all(AUDITED.count(old) == 1 for old, _ in DAMAGED.values())
 
 
-@pytest.mark.parametrize("missing", ["skip", "neutral"])
-def test_documents_without_text_can_be_let_through(given, evenrank, missing):
-    given({"run": RUN, "qrels": FILES["qrels"], "c.tsv": "d1\tshe\nd2\the\n"})
-    audit = ("audit", "run", "--collection", "c.tsv", "--qrels", "qrels", "--missing", missing)
-    ended = evenrank(*audit)
-    assert (ended.status, ended.out) == (2, "")
-    assert "run run: 1 of 4 documents in all lists (25%) is not in the collection c.tsv: 'd3'" in ended.err
-    ended = evenrank(*audit, "--missing-limit", "0.25")
-    assert (ended.status, ended.err) == (0, "")
-    above_the_table = " ".join(ended.out.split("\n\n")[0].split())
-    assert "Documents without text: 1 of 4 documents in all lists of run (25%), " in above_the_table
-
-
-def test_in_a_process_of_its_own(folder):
-    """Where warnings are errors."""
-    program = "import sys; from evenrank.cli import main; sys.argv[0] = 'evenrank'; main()"
-    command = [sys.executable, "-W", "error", "-c", program, "audit", "r.run", "--collection", "tabless.tsv"]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    message = "tabless.tsv, line 4: expected an id, a tab and a text, found 'd4 she' and no tab"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"evenrank: {message}\n")
-
-
 def test_python_users_are_told_too(folder, tmp_path):
     with pytest.raises(InputError, match="cannot be written: it is an input"):
         score_collection("c.tsv", "link", Scoring(load_lexicon("lexicon")))
@@ -510,16 +486,3 @@ def test_python_users_are_told_too(folder, tmp_path):
 
     with pytest.raises(InputError, match=r"c\.tsv: cannot be written: it is an input"):
         rerank(read_run("r.run"), model="v", collection="c.tsv", queries=read_queries("q.tsv"), out="c.tsv")
-
-
-def test_what_is_no_file_is_no_clash(given):
-    folder = given({})
-    os.mkfifo(folder / "pipe")
-    inputs = [None, "irds:x", "gender-en", pl.DataFrame(), "/dev/null", "pipe", "/dev/stdin"]
-    check_outputs(["/dev/null", "/dev/null", "pipe", "pipe", "/dev/stdout", "/dev/stdout", "gender-en", None], inputs)
-    # A folder beside, of a name that begins as the input's does.
-    for name in ("texts", "texts2"):
-        (folder / name).mkdir()
-    check_outputs(["texts2/out", "texts.out"], ["texts"])
-    with pytest.raises(EvenrankError, match="cannot be written: No such file or directory"):
-        check_outputs(["none/out"])

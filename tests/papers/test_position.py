@@ -153,12 +153,9 @@ def slow_ndcg(run: Path, qrels: Path) -> float:
 def test_a_row_is_that_of_the_kept_runs(done: Done, table: str, row: str, folder: str) -> None:
     study, _, page = done
     home = "biased" if "biased" in folder else "other"
-    found = [
-        slow_ndcg(study.folder / f"seed-{seed}" / f"{folder}.run", study.folder / f"{home}-{seed}" / "test.qrels")
-        for seed in (0, 1)
-    ]
+    found = slow_ndcg(study.folder / "seed-0" / f"{folder}.run", study.folder / f"{home}-0" / "test.qrels")
     figure = f"nDCG@10 on {'MS MARCO' if home == 'biased' else 'SQuAD'}"
-    assert rows(page, table)[row].measured[figure].mean == pytest.approx(np.mean(found))
+    assert rows(page, table)[row].measured[figure].mean == pytest.approx(found)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=20))

@@ -19,7 +19,7 @@ WORDS = {"passage_length": 32, "vector_size": 8}
 def micro_ibbr() -> ibbr.IBBRSettings:
     return replace(
         ibbr.IBBRStudy.settings_of("tiny", Options()),
-        seeds=(0, 1),
+        seeds=(0,),
         planted=SyntheticConfig(
             passages=880,
             queries=220,

@@ -56,3 +56,8 @@ def test_parts(tmp_path: Path) -> None:
             read(tmp_path / "q.json")
     with pytest.raises(EvenrankError, match=r"the task is not loaded: task.load_data\(\)"):
         mteb.audit(run, SimpleNamespace(dataset=None))
+
+
+def test_names_of_measures() -> None:
+    assert mteb.measure_named("hit_rate_at_5") == "Success@5"
+    assert mteb.measure_named("nauc_ndcg_at_1_max") is None

@@ -42,3 +42,16 @@ def test_an_audit_of_people_in_a_table(given, evenrank):
     assert (printed := evenrank(*asked, "--tables", "impact").out).startswith("Below four fifths of the highest")
     assert "attribute  group  total" in printed
     assert "f × yes" in evenrank(*asked, "--group-column", "old", "--tables", "impact", "--intersect").out
+
+
+def test_a_fused_run_says_what_it_is_made_of(given, evenrank):
+    folder = given({
+        "c.tsv": "d1\the said\nd2\tshe said\n",
+        "a.run": "q 0 d1 1 2 a\nq 0 d2 2 1 a\n",
+        "b.run": "q 0 d2 1 2 b\nq 0 d1 2 1 b\n",
+    })  # fmt: skip
+    assert evenrank("fuse", "A=a.run", "B=b.run", "--weight", "0.75", "--out", "f.run").status == 0
+    card = json.loads((folder / "f.run.card.json").read_text())
+    assert card["made_by"] == {"stage": "fuse", "weights": {"A": 0.75, "B": 0.25}}
+    assert [(entry["role"], entry["path"]) for entry in card["inputs"]] == [("run A", "a.run"), ("run B", "b.run")]
+    assert "f: fused from A (0.75), B (0.25)." in evenrank("audit", "f.run", "--collection", "c.tsv", "--full").out

@@ -135,6 +135,16 @@ def test_mutant_beta_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert not _biased_have_the_largest_beta(study)
 
 
+def test_reordered_rows_are_of_the_untouched_rankers_runs(done: Done) -> None:
+    study, figures, _ = done
+    run, data = study.home(0) / "BERT-base-random/QS1.run", study.data(0)
+    docs = {query: sorted(one) for query, one in lists(run).items()}
+    for reordered in study._reordered(read_run(run), data.parts["QS1"], "BERT-base", data).values():
+        assert dict(reordered.table.group_by("query_id").agg(pl.col("doc_id").sort()).iter_rows()) == docs
+    fair = [figures.mean("NFaiRR@10 on QS1", f"BERT-base {arm}") for arm in ("random", "reordered 0.5", "reordered 1")]
+    assert fair == sorted(fair)
+
+
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 

@@ -320,12 +320,6 @@ def test_files_that_are_named_exist() -> None:
     assert [one for one in named if not any((root / one[1]).is_file() for root in roots)] == []
 
 
-@pytest.mark.parametrize("page", ["lexicon", "measure", "ranker", "mitigation"])
-def test_extensions_are_short(page: str) -> None:
-    code = [content for language, _, content in OUTPUTS.blocks(f"extend/{page}") if language == "python"]
-    assert 0 < sum(len(content.splitlines()) for content in code) < 60
-
-
 @pytest.mark.slow
 def test_gallery_is_made_anew(tmp_path: Path) -> None:
     if shutil.which("chromium") is None:

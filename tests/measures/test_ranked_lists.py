@@ -89,6 +89,17 @@ def test_means_of_a_column_with_unknown_documents(lengths: list[int], height: in
     assert column[:].tolist() == values.tolist()
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.bool_])
+def test_a_column_of_other_numbers(kind: Any) -> None:
+    of_table = np.array([0, 1, 1, 0]).astype(kind)
+    column = Column(lambda known: of_table[known], TableRows(np.array([0, 1, -1, 2, 3], dtype=np.int32), 4), 0.5)
+    lists = lists_of([5], np.array([3.0, 2.0, 2.0, 2.0, 1.0]))
+    # The mean of a tie, and its largest values first.
+    assert lists.tie_average(column, 4).tolist() == [[0, 2.5 / 3, 2.5 / 3, 2.5 / 3]]
+    assert lists.tie_sorted(column, 4, largest_first=True).tolist() == [[0, 1, 1, 0.5]]
+    assert ideal_order(of_table[None], np.array([4]), 3).tolist() == [[1, 1, 0]]
+
+
 @given(LENGTHS, st.integers(1, 14), st.integers(0, 9))
 def test_neutral_documents_first(lengths: list[int], depth: int, seed: int) -> None:
     width = max([1, *lengths])

@@ -24,8 +24,11 @@ def test_a_range_of_absolute_values_ends_where_an_order_does() -> None:
     # ARaB@1 is ln 2 or −ln 3: nothing is nearer to 0 than ln 2.
     run = Run.from_table(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 1.0]}))
     groups = pl.DataFrame({"doc_id": ["a", "b"], "count_f": [0, 2], "count_m": [1, 0], "neutrality": [1.0, 0.0]})
-    ties = resolve(parse_measure("AbsARaB@1")).ties(Evaluation(run, GroupTable.of(groups)))
-    np.testing.assert_allclose(ties.range, np.log([2, 3]))
+    found = Evaluation(run, GroupTable.of(groups))
+    of_query, of_run = (resolve(parse_measure(name)).ties(found) for name in ("AbsARaB@1", "|ARaB|@1"))
+    np.testing.assert_allclose(of_query.range, np.log([2, 3]))
+    # Of 200 draws, half have each value.
+    np.testing.assert_allclose([of_query.mean, of_run.mean], np.log(6) / 2, atol=0.1)
 
 
 def test_a_query_without_a_value_in_the_given_order_is_in_no_figure() -> None:

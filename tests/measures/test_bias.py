@@ -153,6 +153,8 @@ def test_constant_scorer_gets_one_and_its_tie_mean_a_half():
     close(found.values(measure), [1.0])
     close(resolve(measure).expected(found), [0.5])
     close(resolve(measure).bounds(found), [[0.0], [1.0]])
+    ties = resolve(DeltaAPRF).ties(found)
+    assert (ties.mean, ties.range) == (0.0, (-1.0, 1.0))
 
 
 def test_neutral_first_is_by_falling_neutrality_then_the_runs_order():

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,30 +56,6 @@ def test_signatures_show_names_types_and_defaults() -> None:
             assert not re.search(r"Annotated|Option\(|opt\.", str(inspect.signature(getattr(evenrank, name)))), name
 
 
-def test_one_word_an_idea() -> None:
-    """An output is `out`, measures are plural, and quiet and depth mean the same wherever they are."""
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    functions = {name: getattr(evenrank, name) for name in evenrank.__all__ if name[0].islower()}
-    found = {
-        name: {one.name: one.default for one in inspect.signature(function).parameters.values()}
-        for name, function in functions.items()
-    }
-    with_a = {word: {name for name, own in found.items() if word in own} for word in ("folder", "path", "measure")}
-    assert with_a["folder"] == {"beir", "training_summary"}
-    assert all(name.startswith("read_") or name in ("open_index", "run_name") for name in with_a["path"])
-    # It tunes by one.
-    assert with_a["measure"] == {"tune"}
-    words = {word for own in found.values() for word in own}
-    assert not words & {"output", "destination", "to", "file", "verbose", "progress"}
-    assert {own["quiet"] for own in found.values() if "quiet" in own} == {True}
-    depth = {name: own["depth"] for name, own in found.items() if "depth" in own}
-    assert depth == {
-        **dict.fromkeys(("rerank", "training_lists", "write_negatives"), 1000),
-        **dict.fromkeys(("probe", "position_sensitivity", "rebalance"), 100),
-        "sample_labels": None,
-    }
-
-
 USER = """
 import evenrank
 from evenrank import IBBR, AuditResult, MetricValue, Run
@@ -125,38 +99,3 @@ def test_a_users_project_is_typed(tmp_path: Path) -> None:
     errors = [line for line in said.splitlines() if line.startswith("user.py") and ": error: " in line]
     assert [int(line.split(":")[1]) for line in errors] == WRONG, said
     assert 'Revealed type is "float | None"' in said
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("basedpyright") is None, reason="basedpyright is not installed")
-def test_a_users_editor_sees_the_same(tmp_path: Path) -> None:
-    (tmp_path / "user.py").write_text(USER)
-    settings = {"include": ["user.py"], "extraPaths": [str(SOURCE.parents[1])]}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = ["basedpyright", "--outputjson", "--pythonpath", sys.executable]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
-    found = json.loads(said)["generalDiagnostics"]
-    errors = [one for one in found if one["severity"] == "error"]
-    assert [one["range"]["start"]["line"] + 1 for one in errors] == WRONG, errors
-    assert any('is "float | None"' in one["message"] for one in found)
-
-
-def test_a_name_without_its_extra_names_the_extra() -> None:
-    program = """
-import sys
-import evenrank
-# Folders need no import of their own.
-print("polars" in sys.modules, callable(evenrank.measures.provider))
-sys.modules["torch"] = sys.modules["accelerate"] = None
-import importlib.util
-found = importlib.util.find_spec
-import evenrank.files.errors
-evenrank.files.errors.find_spec = lambda name: None if name == "torch" else found(name)
-try:
-    evenrank.train
-except evenrank.EvenrankError as error:
-    print(error)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    said = 'False True\nevenrank.train needs the extra [neural]: pip install "evenrank[neural]"\n'
-    assert ended.stdout == said, ended.stderr

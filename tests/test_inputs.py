@@ -242,11 +242,12 @@ def test_all_forms_of_a_thing_are_the_same(folder: Path, tmp_path: Path) -> None
         expected = result(number)
         for name in KINDS.keys() & arguments:
             several = name == "runs" and function is not evenrank.audit
-            for form, given in forms(KINDS[name], folder).items():
+            # A third of them: those of a kind are read in one place, and several functions take each kind.
+            for form, given in list(forms(KINDS[name], folder).items())[number % 3 :: 3]:
                 if result(number, **{name: {"a": given, "b": given} if several else given}) != expected:
                     different.append(f"{function.__name__}: {name} as {form}")
     assert not different
-    assert int(next(outs).name) > 300
+    assert int(next(outs).name) > 100
 
 
 OBJECT = object()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -27,7 +26,7 @@ BUDGETS = {
 }
 OUTCOMES = pytest.mark.parametrize(
     ("outcome", "strict", "status"),
-    [("holds", "false", 0), ("violated", "false", 1), ("not shown", "false", 3), ("not shown", "true", 1)],
+    [("holds", "false", 0), ("not shown", "true", 1)],
 )
 GIVEN = {"run": "new=new run.run", "baseline": "old=old.run", "collection": "collection.tsv", "qrels": "qrels.txt"}
 
@@ -108,36 +107,10 @@ def test_github_action_installs(tmp_path: Path, version: str, installed: str) ->
     assert (ended.returncode, ended.stdout) == (0, f"-m|pip|install|--quiet|{installed}|")
 
 
-def test_github_action_twice_in_a_job(folder: Path, tmp_path: Path) -> None:
-    for run, status in (("new run.run", 0), ("no.run", 2)):
-        assert on_github(folder, tmp_path, **{**GIVEN, "run": run}, budget="holds.toml").returncode == status
-    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").count("**HOLDS") == 1
-
-
-def test_pipelines_of_the_guide(folder: Path, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
-    files = dict(re.findall(r'^```(?:toml|yaml) title="([^"]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL))
-    (setup,) = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:1]
-    (job,) = yaml.safe_load(files[".github/workflows/ranking.yml"])["jobs"].values()
-    checkout, step = job["steps"][1:3]
-    assert step["uses"] == f"./{checkout['with']['path']}"
-    python = f'python() {{ "{sys.executable}" "$@"; }}\n'
-    assert done("bash", "-euo", "pipefail", "-c", python + setup, cwd=tmp_path, env=environment(folder)).returncode == 0
-    (tmp_path / "budget.toml").write_text(files["budget.toml"], encoding="utf-8")
-    ended = on_github(folder, tmp_path, at=tmp_path, **step["with"])
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ElementTree.parse(tmp_path / job["steps"][3]["with"]["path"]).getroot().get("failures") == "0"
-    gitlab = yaml.safe_load(files[".gitlab-ci.yml"])
-    template = loaded(ROOT / gitlab["include"][0]["file"])[gitlab["ranking"]["extends"]]
-    assert gitlab["ranking"]["variables"].keys() <= template["variables"].keys()
-
-
 def test_inputs_are_never_run(folder: Path, tmp_path: Path) -> None:
     hostile = "\"; touch hostile; $(touch hostile) `touch hostile` '"
     names = ("run", "baseline", "budget", "collection", "labels", "scores", "qrels", "strict", "arguments")
-    for name in names:
-        given = {"run": "old.run", "budget": "holds.toml"} | {name: hostile}
-        assert on_github(folder, tmp_path, **given).returncode == 2
+    assert on_github(folder, tmp_path, **dict.fromkeys(names, hostile)).returncode == 2
     assert not (folder / "hostile").exists()
     steps = loaded(ROOT / "action.yml")["runs"]["steps"]
     steps += [step for path in WORKFLOWS for job in loaded(path)["jobs"].values() for step in job["steps"]]
@@ -192,8 +165,4 @@ def test_bill_of_materials() -> None:
     assert [f"{one['name']}=={one['version']}" for one in hashed] == re.findall(r"^\S+==\S+", lock, re.MULTILINE)
     files = [file["content"] for one in hashed for file in one["externalReferences"][0]["hashes"]]
     assert files == re.findall(r"--hash=sha256:(\w{64})\b", lock)
-    licences = {one["name"]: one["licenses"] for one in bill["components"]}
-    assert licences["sentence-transformers"] == [{"expression": "Apache-2.0"}]
-    assert licences["jinja2"] == [{"license": {"name": "BSD License"}}]
-    assert licences["scipy"] == [{"license": {"name": "BSD License"}}]
     assert f"{torch['name']}=={torch['version']}" in (ROOT / "ci" / "torch.txt").read_text(encoding="utf-8")

@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from evenrank.cli import commands
-from evenrank.groups import load_lexicon
 from evenrank.measures import parse_measures
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RECIPES = (ROOT / "docs" / "guides" / "recipes.md").read_text(encoding="utf-8")
-LEXICON = (ROOT / "docs" / "extend" / "lexicon.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(sh|python|text|toml)( [^\n]*)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -88,14 +86,6 @@ def test_the_scan(shared_data: Path, tmp_path: Path) -> None:
     assert [line for line in output.splitlines() if line.strip() not in printed] == []
 
 
-def test_the_lexicon(tmp_path: Path) -> None:
-    lines = LEXICON[LEXICON.index('name = "ages"') :]
-    (tmp_path / "age.toml").write_text(lines[: lines.index('"""')], encoding="utf-8")
-    lexicon = load_lexicon(tmp_path / "age.toml")
-    assert lexicon.groups == ("young", "middle", "old")
-    assert lexicon.poles == ("young", "old")
-
-
 def test_the_recipes(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     from evenrank.training.recipes import load_recipe, shipped_recipes
@@ -114,13 +104,11 @@ def test_the_recipes(tmp_path: Path) -> None:
 def test_measures_and_commands() -> None:
     pages = [README, *(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))]
     quoted = [text for page in pages for text in re.findall(r'--measures "([^"]+)"', page)]
-    assert len(quoted) >= 8
     assert all(map(parse_measures, quoted))
     assert [name for name in commands().commands if f"`evenrank {name}`" not in README] == []
 
 
-def test_it_is_short_and_its_links_lead_somewhere() -> None:
-    assert len(README.splitlines()) <= 160
+def test_its_links_lead_somewhere() -> None:
     links = re.findall(r"\]\(([^)]+)\)", README)
     assert len(links) > 20
     assert [link for link in links if not (ROOT / link).is_file()] == []

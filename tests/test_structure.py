@@ -113,11 +113,6 @@ def test_papers_import_what_folders_export() -> None:
     assert not inside, "\n".join(inside)
 
 
-def test_leaves_import_nothing_of_the_package() -> None:
-    found = [(leaf, part) for leaf in LEAVES for part in _at_import(modules()[leaf].tree.body)]
-    assert [name for leaf, part in found for name in modules()[leaf].imported(part)] == []
-
-
 def _at_import(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements that run when a module is imported, but for those for the type checker."""
     for statement in statements:

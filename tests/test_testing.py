@@ -29,12 +29,6 @@ def measure(**methods: Any) -> BiasMeasure:
     return own() @ 2
 
 
-def test_what_keeps_to_them_passes() -> None:
-    check_measure(measure())
-    check_reordering(Neutral)
-    check_result(Told())
-
-
 def first(run: Any) -> Any:
     return run.magnitude().first(run.scored_lists, 4)
 

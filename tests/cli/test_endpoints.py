@@ -40,14 +40,6 @@ def test_rerank_from_end_to_end(server, tmp_path):
     assert all(KEY.encode() not in content for _, content in every_file(tmp_path))
 
 
-def test_a_failing_server_is_one_line(server, tmp_path, evenrank):
-    server.behave = lambda *_: (401, {}, {"message": "no"})
-    ended = evenrank(*command(tmp_path, server, "--api", "tei", "--out", tmp_path / "out.run", "--concurrency", 1))
-    assert ended.status == 2
-    assert ended.err == f"evenrank: {server.url}/rerank: the query 'query 0': status 401: 'no'\n"
-    assert len(server.bodies) == 1
-
-
 def test_position_sensitivity(server, given, evenrank):
     paragraphs = [
         {

@@ -86,24 +86,3 @@ def test_examples_work(text, name):
         # Wrong options, values and numbers of arguments raise.
         with command.make_context(f"evenrank {name}", arguments[len(name.split()) :]) as context:
             assert context.args == []
-
-
-def test_a_wrong_example_would_be_seen():
-    with pytest.raises(Exception, match="No such option"):
-        COMMANDS["audit"].make_context("evenrank audit", ["a.run", "--nothing"])
-
-
-def test_commands_are_in_four_groups(text):
-    page = text("--help")
-    assert HEADING.findall(page) == ["Options", "Measure", "Decide", "Reduce", "Prepare"]
-    rows = re.findall(r"│ (\S+(?: \w+)?)  +\S", page[page.index("─ Measure ─") :])
-    assert sorted(rows) == sorted(commands().commands)
-    for name, command in commands().commands.items():
-        # One line each.
-        assert re.search(rf"│ {name} +{re.escape(command.short_help or command.help)} +│", page), name
-    for sub, command in COMMANDS.items():
-        if " " in sub:
-            group, name = sub.split()
-            page = text(group, "--help")
-            assert re.search(rf"│ {name} +{re.escape(command.short_help)} +│", page)
-            assert examples(command)[0] in page

@@ -24,19 +24,6 @@ def folder(given):
     })  # fmt: skip
 
 
-def test_why_a_checkpoint_was_kept_is_told_once(given, evenrank, monkeypatch):
-    folder = given({"r.toml": ""})
-
-    def train(recipe, *, say, **_):
-        say("r: kept the checkpoint of step 1 of 1, the only validation")
-        return folder
-
-    told = ["RR: 0.5", "checkpoint: step 1 of 1, the only validation"]
-    monkeypatch.setattr("evenrank.train_recipe", train)
-    monkeypatch.setattr("evenrank.training_summary", lambda _: told)
-    assert evenrank("train", "r.toml").err == "r: kept the checkpoint of step 1 of 1, the only validation\nRR: 0.5\n"
-
-
 def test_output_to_a_device_or_a_pipe(folder, evenrank):
     ended = evenrank("score", "c.tsv", "--out", "/dev/null")
     assert (ended.status, ended.err) == (0, "3 documents scored: /dev/null\n")

@@ -31,8 +31,6 @@ def folder(given):
     "line",
     [
         "bm25 --variants swap=s.tsv mine=l.tsv",
-        "bm25 --variants swap=s.tsv --variants mine=l.tsv",
-        "--variants swap=s.tsv mine=l.tsv bm25",
         "bm25 mine=l.tsv --variants swap=s.tsv",
     ],
 )

@@ -18,13 +18,8 @@ REBALANCE = ("rebalance", "r.run", "--scores", "s.parquet")
 
 @pytest.fixture
 def folder(given):
-    words = {"m": "he his", "f": "she her", "none": "stone"}
-    counts = GROUPS.table.select("doc_id", "count_m", "count_f").rows()
-    kinds = {doc: "m" if m else "f" if f else "none" for doc, m, f in counts}
     place = given({
         "qrels": "".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in QRELS.rows()),
-        "c.tsv": "".join(f"{doc}\t{words[kind]}\n" for doc, kind in kinds.items()),
-        "l.csv": "doc_id,group\n" + "".join(f"{doc},{kind}\n" for doc, kind in kinds.items()),
         "ids": "q1\nq2\n\nq3\n",
     })  # fmt: skip
     write_run(RUN, place / "r.run")
@@ -45,10 +40,6 @@ def test_a_strength(folder, evenrank):
     audit = evenrank("audit", "new.run", "--scores", "s.parquet", "--full")
     said = f"new: rebalanced by neutral at strength 0.5; {card['tied']['rows']} of 300 rows were tied before"
     assert said in audit.out
-    # Lexicon, labels and scores that say the same make the same run.
-    for given in (["--collection", "c.tsv"], ["--labels", "l.csv", "--neutral", "none"]):
-        assert evenrank("rebalance", "r.run", *given, "--strength", "0.5", "--out", "o.run").status == 0
-        assert read_run("o.run").table.equals(made.table)
     streamed = evenrank(*REBALANCE, "--strength", "0.5", "--out", "-", "--full")
     assert streamed.out == Path("new.run").read_text().replace(" new\n", " rebalanced\n")
     assert "neutral at strength 0.5" in streamed.err

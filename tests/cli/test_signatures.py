@@ -11,7 +11,7 @@ import typer
 
 from evenrank import options as opt
 from evenrank.cli import _signatures, app
-from evenrank.cli._signatures import From, Given, Values, made
+from evenrank.cli._signatures import From, Values, made
 
 
 def functions():
@@ -50,14 +50,6 @@ def test_what_is_read_is_what_python_has(source):
         assert one.option.help.endswith((".", "]", ")", "?")), one.option.help
 
 
-def test_no_command_declares_what_its_function_has():
-    """Of a command's own parameters none is one of the functions that it is made from."""
-    for name, told in FUNCTIONS.items():
-        own = {key for key, of in told.items() if isinstance(of, opt.Option)}
-        taken = {one.name for command, of in SOURCES if command == name for one in of.options()}
-        assert not own & taken, name
-
-
 def test_an_option_of_all_that_read_groups_is_one_line(monkeypatch):
     new = Annotated[float | None, opt.Option("A new one.")]
     monkeypatch.setitem(opt.GroupOptions.__annotations__, "new", new)
@@ -87,18 +79,3 @@ def test_a_command_by_hand():
     assert (seen["index"].changed, seen["index"].read) == (("fb_docs",), ())
     line(["r"], standalone_mode=False)
     assert (seen["words"], seen["index"].changed) == ((), ())
-
-
-@pytest.mark.parametrize(
-    ("type_", "option", "typed"),
-    [
-        ("int | None", opt.Option(""), int),
-        ("bool", opt.Option(""), bool),
-        ("TextsLike", opt.Option(""), str),
-        ("int | tuple[int, int] | str | None", opt.Option(""), str),
-        ("Sequence[str]", opt.Option("", typed=list), list[str]),
-    ],
-)
-def test_what_is_typed(type_, option, typed):
-    annotation = Given("name", type_, option, 0, positional=False).parameter().annotation
-    assert get_args(annotation)[0] == typed

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from evenrank.cli import commands, running
-
 # pyarrow is loaded by nothing but Parquet and texts in great number; numba and its kernels by these too.
 HEAVY = (
     *("numba", "llvmlite", "pyarrow", "pandas", "torch", "ray", "ir_datasets", "ssl"),
@@ -31,10 +29,8 @@ finally:
     ("line", "heavy"),
     [
         ("audit a=run b=second --collection c.tsv --qrels qrels --json a.json --values", HEAVY + FOR_REPORTS),
-        ("audit run --labels labels.csv --qrels qrels --seed 3 --measures nDCG@3", HEAVY + FOR_REPORTS),
         ("audit run second --collection c.tsv --qrels qrels --report r.html", HEAVY),
         ("audit --help", HEAVY + FOR_REPORTS + FOR_ANY_FIGURE),
-        ("rerank --help", HEAVY + FOR_REPORTS + FOR_ANY_FIGURE),
     ],
 )
 def test_a_command_loads_what_it_uses(given, line, heavy):
@@ -43,38 +39,9 @@ def test_a_command_loads_what_it_uses(given, line, heavy):
         "second": "".join(f"{q} Q0 {d} {d} {d * q} t\n" for q in range(5) for d in range(1, 5)),
         "c.tsv": "1\tShe met her.\n2\tHe met his men, he said.\n3\tNobody.\n4\tA girl's book.\n",
         "qrels": "".join(f"{q} 0 {1 + q % 4} 1\n" for q in range(5)),
-        "labels.csv": "doc_id,group\n1,f\n2,m\n3,m\n4,f\n",
     })  # fmt: skip
     ended = subprocess.run(
         [sys.executable, "-c", LOADED.format(heavy=heavy), *line.split()], capture_output=True, text=True
     )
     assert ended.stderr.splitlines()[-1] == "", ended.stderr
     assert ended.returncode == 0
-
-
-def test_only_the_command_that_is_called_is_built(monkeypatch):
-    for line, names in (
-        ("audit run", ["audit"]),
-        ("index docs", ["index"]),
-        ("position answers", ["position"]),
-        ("--version audit", ["audit"]),
-    ):
-        monkeypatch.setattr(sys, "argv", ["evenrank", *line.split()])
-        assert list(running().commands) == names
-    for arguments in ([], ["--help"], ["nosuch"], ["debias"]):
-        monkeypatch.setattr(sys, "argv", ["evenrank", *arguments])
-        assert {name: one.short_help for name, one in running().commands.items()} == {
-            name: one.short_help or one.help for name, one in commands().commands.items()
-        }
-
-
-def test_the_command_line_is_made_when_it_is_asked_for():
-    code = (
-        "import sys, evenrank.cli\n"
-        "assert 'evenrank.cli.train' not in sys.modules\n"
-        "from evenrank.cli import app\n"
-        "assert app is evenrank.cli.app and 'evenrank.cli.train' in sys.modules\n"
-        "evenrank.cli.nosuch"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ended.stderr.endswith("AttributeError: module 'evenrank.cli' has no attribute 'nosuch'\n")

@@ -66,22 +66,6 @@ def test_an_audit_whose_output_is_lost_leaves_its_files(folder, stream, other, s
     assert (folder / "r").read_text().startswith(("<!doctype html>", "query_id,run,"))
 
 
-def test_lost_messages_stop_no_work(folder):
-    messages = unread()
-    ended = command(*FUSE.split(), "--json", "j", stderr=messages)
-    os.close(messages)
-    assert (ended.returncode, ended.stdout) == (0, "")
-    assert (folder / "fused").read_text().count("\n") == 5
-    assert json.loads((folder / "j").read_text())["measure"] == "nDCG@10"
-
-
-@pytest.mark.parametrize(("asked", "unbuffered"), [("--help", ""), ("--version", "1")])
-def test_help_that_goes_nowhere(asked, unbuffered):
-    with open("/dev/full", "w") as full:
-        ended = command(asked, unbuffered=unbuffered, stdout=full)
-    assert (ended.returncode, ended.stderr) == (2, NO_ROOM)
-
-
 def test_closed_streams():
     ended = command("--version", stdout=None, preexec_fn=lambda: os.close(1))
     assert (ended.returncode, ended.stderr) == (2, "evenrank: standard output: Bad file descriptor\n")
@@ -94,18 +78,6 @@ def values(text):
     found = json.loads(text)
     assert found["provenance"].pop("command").startswith("evenrank ")
     return found
-
-
-def test_json_alone_on_standard_output(folder, evenrank):
-    written = evenrank(*AUDIT, "--json", "j.json", "--per-query", "p.csv")
-    assert (written.status, written.out[:8]) == (0, "run has ")
-    printed = evenrank(*AUDIT, "--json", "-", "--per-query", "p2.csv")
-    assert (printed.status, printed.err) == (0, "")
-    assert values(printed.out) == values((folder / "j.json").read_text())
-    assert (folder / "p2.csv").read_text() == (folder / "p.csv").read_text()
-    rows = evenrank(*AUDIT, "--per-query", "-", "--report", "r.html")
-    assert (rows.status, rows.out, rows.err) == (0, (folder / "p.csv").read_text(), "report: r.html\n")
-    assert not (folder / "-").exists()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +103,6 @@ def test_every_json_can_be_piped(folder, evenrank, line):
     "line",
     [
         "retrieve c.tsv q.tsv --quiet",
-        "fuse run other --weight 0.5",
         "expand q.tsv --vectors v.txt --k 1 --stopwords none",
     ],
 )

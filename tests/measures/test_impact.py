@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import evenrank
 import slow
 import slow_exposure as plain
 from evenrank.files import Run
@@ -108,23 +106,6 @@ def test_terms_are_what_leaving_a_query_out_changes() -> None:
     for q in (0, 57, 199):
         rest = slow_ratio(np.delete(selected, q, 0).tolist(), np.delete(people, q, 0).tolist(), [100, 100], 0)
         assert 200 * whole - 199 * rest == pytest.approx(terms[q], abs=0.02)
-
-
-def test_ties_move_a_pooled_ratio() -> None:
-    # One of two tied people is the first of each list: f twice, m twice, or one each.
-    run = {f"q{n}": {f"f{n}": 1.0, f"m{n}": 1.0} for n in range(2)}
-    labels = {doc: doc[0] for docs in run.values() for doc in docs}
-    found: Any = evenrank.audit({"r": run}, labels=labels, measures="ImpactRatio(group='f',pooled=True)@1")
-    figure = found["r", "ImpactRatio(group='f',pooled=True)@1"]
-    assert figure.tie_range == pytest.approx((0.0, 1.0))
-    assert figure.tie_mean == pytest.approx((0 + 1 + 1 + 1) / 4, abs=0.1)
-
-
-def test_unknown_people_leave_bounds() -> None:
-    run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
-    for text in ("ImpactRatio(group='f',pooled=True)@1", "ImpactRatio(group='f')@1"):
-        figure = evenrank.audit({"r": run}, labels={"a": "f", "b": "m"}, measures=text)["r", text]
-        assert (figure.mean, figure.bounds) == (None, (0.0, 1.0))
 
 
 def test_documents_are_the_people_of_a_run() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenrank.files import EvenrankError
-from evenrank.measures import bias_measures, describe, parse_measure, parse_measures
+from evenrank.measures import parse_measure, parse_measures
 
 
 @pytest.mark.parametrize(
@@ -13,17 +13,11 @@ from evenrank.measures import bias_measures, describe, parse_measure, parse_meas
     [
         ("NFaiRR @ 10", "NFaiRR@10"),
         ("ARaB(magnitude='tf')@10", "ARaB@10"),
-        ("ARaB(magnitude='bool')@10", "ARaB(magnitude='bool')@10"),
-        ("|ARaB|@10", "|ARaB|@10"),
         ("|ARaB(magnitude='bool')|@10", "|ARaB|(magnitude='bool')@10"),
-        ("|DeltaAPRF|", "|DeltaAPRF|"),
-        ("APRF(group='m')", "APRF(group='m')"),
         ("MRR@10", "RR@10"),
         ("Recall@1000", "R@1000"),
         ("MAP", "AP"),
         ("AWRF(base=2, discount='log') @ 5", "AWRF(base=2)@5"),
-        ("NDKL(discount='rbp',gamma=0.5)@5", "NDKL(discount='rbp',gamma=0.5)@5"),
-        ("ExposureGap(poles='a,rest')@5", "ExposureGap(poles='a,rest')@5"),
         ("ImpactRatio(group='f × yes',pooled=True)@10", "ImpactRatio(group='f × yes',pooled=True)@10"),
     ],
 )
@@ -47,21 +41,15 @@ def test_a_list_is_split_at_spaces_outside_brackets():
         ("ARaB(magnitude='idf')@3", "invalid param magnitude='idf'"),
         ("ARaB@0", "the cutoff must be 1 or more"),
         ("ARaB(poles='m')@3", "poles are written 'A,B'"),
-        ("1 + 1", "is not a measure"),
         ("__import__('os')", "is not a measure"),
         ("araB@10", "no measure 'araB@10': did you mean ARaB@10? (bias: RaB,"),
         ("NFaiR(magnitude='x')@3", "did you mean NFaiRR(magnitude='x')@3?"),
-        ("ndcg@10 RR@10", "no measure 'ndcg@10': did you mean nDCG@10?"),
         ("ARaB@10,nDCG@10", "'ARaB@10,nDCG@10' has a comma: separate measures with spaces"),
-        ("ARaB@10, nDCG@10", "'ARaB@10,' has a comma: separate measures with spaces"),
         ("", "expected at least one measure"),
         ("Share@10", "'Share@10' needs a group, such as Share(group='m')@10"),
         ("Exposure(group='f')", "needs a cutoff, such as Exposure(group='f')@10"),
         ("AWRF(target='half')@10", "invalid param target='half'"),
-        ("AWRF(base=10)@10", "invalid param base=10"),
-        ("AWRF(discount='rbp',gamma=1.5)@10", "invalid param gamma=1.5"),
         ("AWRF(discount='rbp',gamma=0)@10", "invalid param gamma=0"),
-        ("Share(group='f',discount='log')@10", "unsupported params found: ['discount']"),
         ("ImpactRatio(group='f',discount='rbp')@3", "invalid param discount='rbp'"),
     ],
 )
@@ -70,8 +58,3 @@ def test_what_is_no_measure_is_said_in_one_line(text, message):
         parse_measures(text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_every_measure_says_what_it_is():
-    for measure in bias_measures():
-        assert len(describe(measure)) > 30, measure

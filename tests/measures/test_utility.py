@@ -112,13 +112,6 @@ def test_scores_that_are_equal_in_float32_keep_their_order():
     assert [values(found, text) for text in ("AP", "AP(judged_only=True)", "IPrec@0.5")] == [[1.0]] * 3
 
 
-def test_judged_query_outside_the_run_counts_zero_and_an_unjudged_one_nothing():
-    run = Run.from_table(pl.DataFrame({"query_id": ["0", "9"], "doc_id": ["a", "a"], "score": [1.0, 1.0]}))
-    found = Evaluation(run, qrels=pl.DataFrame({"query_id": ["0", "1"], "doc_id": ["a", "b"], "relevance": [1, 1]}))
-    assert found.judged.to_list() == ["0", "1"]
-    assert values(found, "RR@10") == [1.0, 0.0]
-
-
 def test_a_measure_that_only_ir_measures_has_is_passed_through():
     table, _, qrels = slow.random_case(5, longest=9)
     found = Evaluation(Run.from_table(table), qrels=qrels)

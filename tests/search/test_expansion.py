@@ -122,21 +122,6 @@ def test_against_the_slow_version(texts: list[str], k: int, form: str, seed: int
     assert got == {query: of for query, of in expected.items() if of}
 
 
-def test_equal_scores_stand_in_the_vocabularys_order() -> None:
-    vectors = made(q=[1.0, 0.0], b=[0.0, 1.0], a=[0.0, 2.0], c=[0.0, 3.0])
-    assert found(queries("q"), vectors, 2) == {"0": ["b", "a"]}
-
-
-def test_which_queries_change() -> None:
-    other = made(nurse=[1, 0], Nurse=[-1, 0], ward=[0, 2], big_hospital=[3, 3], sea=[0.9, 0], calm=[0, 1])
-    asked = queries("nurse", "ward", "zebra")
-    before = expand(asked, vectors=SMALL, k=2)
-    changed = before.changes(expand(asked, vectors=other, k=2))
-    assert changed["query_id"].to_list() == ["0", "1"]
-    assert changed.select("before", "after").row(0) == (["Nurse", "big_hospital"], ["sea", "big_hospital"])
-    assert before.changes(expand(asked, vectors=SMALL, k=2)).height == 0
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -174,9 +159,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot) 
     assert done.output.splitlines() == snapshot
     changes = [json.loads(line) for line in Path("changes.jsonl").read_text(encoding="utf-8").splitlines()]
     assert changes == [{"query_id": "0", "before": ["big_hospital"], "after": ["Nurse"]}]
-    # What it writes can be retrieved.
     assert command(*given_, "--k", 1, "--language-model", 0.5).exit_code == 0
     assert out.read_text(encoding="utf-8").startswith("0\tnurse^0.25 ward^0.25 big^0.25 hospital^0.25\n")
-    Path("c.tsv").write_text("0\tnurse\n1\tbig hospital\n", encoding="utf-8")
-    assert command("retrieve", "c.tsv", out, "--out", "r.run", "--weighted", "--quiet").exit_code == 0
-    assert [line.split()[2] for line in Path("r.run").read_text(encoding="utf-8").splitlines()] == ["1", "0"]

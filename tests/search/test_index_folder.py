@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank import Encoding, EvenrankError, InputError, build_index, open_index, retrieve
-from evenrank._version import __version__
+from evenrank import EvenrankError, InputError, build_index, open_index, retrieve
 from evenrank.files import scan_collection
 from evenrank.files.reading import is_index
 from evenrank.search.bm25 import Index
@@ -36,7 +35,7 @@ def test_a_manifest_says_what_was_indexed(tmp_path: Path) -> None:
     built = build_index(path, out=tmp_path / "index", k1=1.5, stopwords=None, quiet=True)
     manifest = read_manifest(tmp_path / "index")
     assert manifest == built
-    assert (manifest.kind, manifest.documents, manifest.evenrank) == ("bm25", 2, __version__)
+    assert (manifest.kind, manifest.documents) == ("bm25", 2)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     assert manifest.collection == {"role": "collection", "path": str(path), "bytes": 23, "sha256": sha256}
     assert begin_digest(path)() == manifest.collection
@@ -44,19 +43,13 @@ def test_a_manifest_says_what_was_indexed(tmp_path: Path) -> None:
     assert own.items() <= dict(manifest.settings).items()
     assert manifest.versions.keys() == {"numpy", "polars", "PyStemmer"}
     assert {*os.listdir(tmp_path / "index")} == {"index.json", *manifest.files}
-    assert open_index(tmp_path / "index", check=True).manifest == built
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> Path:
-    """A collection of two files."""
-    (tmp_path / "parts").mkdir()
+def test_a_collection_of_several_files_or_in_memory(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
     for i in (1, 2):
-        (tmp_path / "parts" / f"{i}.tsv").write_text(f"d{i}\tdog\n")
-    return tmp_path / "parts"
-
-
-def test_a_collection_of_several_files_or_in_memory(tmp_path: Path, parts: Path) -> None:
+        (parts / f"{i}.tsv").write_text(f"d{i}\tdog\n")
     digest = build_index(parts, out=tmp_path / "index", quiet=True).collection
     assert (digest["files"], digest["bytes"]) == (2, 14)
     assert isinstance(digest["sha256"], str)
@@ -127,17 +120,12 @@ def test_folders_that_are_no_index(tmp_path: Path, index: Path) -> None:
 NOT_VALID = "the index is damaged: index.json has no valid "
 MANIFESTS: list[tuple[dict[str, object], str]] = [
     ({"format": "evenrank index 9"}, "the index has the format 'evenrank index 9', expected 'ev"),
-    ({"format": None}, "expected an index, found an index.json of something else"),
     ({"kind": "magic"}, NOT_VALID + "'kind'"),
-    ({"kind": []}, NOT_VALID + "'kind'"),
     ({"documents": 0}, NOT_VALID + "'documents'"),
-    ({"documents": True}, NOT_VALID + "'documents'"),
     ({"documents": 2**40}, NOT_VALID + "'documents'"),
     ({"documents": 3}, "the index is damaged: ids-starts.npy does not fit the other files"),
     ({"settings": "k1"}, NOT_VALID + "'settings'"),
     ({"model": "m"}, NOT_VALID + "'model'"),
-    ({"evenrank": 1}, NOT_VALID + "'evenrank'"),
-    ({"files": None}, NOT_VALID + "'files'"),
     ({"files": {"../x.npy": {"bytes": 1, "sha256": ""}}}, NOT_VALID + "'files'"),
     ({"files": {"x.npy": {"bytes": "1", "sha256": ""}}}, NOT_VALID + "'files'"),
     ({"settings": {}}, "the index is damaged: "),
@@ -153,9 +141,7 @@ def test_a_damaged_manifest(index: Path, changes: dict[str, object], message: st
     assert str(caught.value).startswith(f"{index}: {message}")
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b'{"format": ' + b"9" * 5000 + b"}"]
-)
+@pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"\xff\xfe", b'{"format": ' + b"9" * 5000 + b"}"])
 def test_a_manifest_that_is_not_json(index: Path, content: bytes) -> None:
     (index / "index.json").write_text("[{}]")
     with pytest.raises(InputError, match=r": expected an index, found an index.json of something else$"):
@@ -171,10 +157,8 @@ def test_a_manifest_that_is_not_json(index: Path, content: bytes) -> None:
     ("damage", "message"),
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "scores.npy has 139 bytes, expected 140"),
-        (lambda path: path.write_bytes(path.read_bytes() + b"x"), "scores.npy has 141 bytes, expected 140"),
         (lambda path: path.unlink(), "scores.npy: No such file or directory"),
         (lambda path: path.replace(path.with_name("y")) and path.symlink_to("y"), "scores.npy is not a plain file"),
-        (lambda path: path.unlink() or path.mkdir(), "scores.npy is not a plain file"),
         (lambda path: path.unlink() or os.mkfifo(path), "scores.npy is not a plain file"),
     ],
 )
@@ -257,8 +241,6 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"index: cannot be written: No space left on device$"):
         build_index(batches(), out=tmp_path / "index", quiet=True)
-    with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
-        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(device="cuda"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import given_data
+from evenrank.files import read_run
 from evenrank.groups import as_labels, read_group_table
 from evenrank.mitigation import negative_sampling
 from evenrank.mitigation.negatives import beta, write_negatives
@@ -116,9 +117,9 @@ def test_how_the_run_is_given_and_divided_changes_nothing(format, large, tmp_pat
     whole = written(large, tmp_path / "whole.parquet", format=format)
     expected = pl.read_parquet(tmp_path / "whole.parquet")
     assert expected.height == whole["queries"] > 50
-    in_memory = written(large, tmp_path / "run.parquet", format=format, run=read(large))
+    in_memory = written(large, tmp_path / "run.parquet", format=format, run=read_run(large / "r.run").table)
     run = in_memory["provenance"]["files"][0]
-    assert (run["note"], run["rows"]) == ("in memory", read(large).height)
+    assert run["note"] == "in memory"
     changed = {"settings": whole["settings"] | {"run": "run"}, "provenance": in_memory["provenance"]}
     assert in_memory == whole | changed
     assert pl.read_parquet(tmp_path / "run.parquet").equals(expected)
@@ -131,44 +132,18 @@ def test_how_the_run_is_given_and_divided_changes_nothing(format, large, tmp_pat
         )
 
 
-def read(folder) -> pl.DataFrame:
-    return pl.read_csv(
-        folder / "r.run",
-        separator=" ",
-        has_header=False,
-        new_columns=["query_id", "q0", "doc_id", "rank", "score", "tag"],
-    )
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
-def test_the_formats_hold_the_same_sample_and_are_read(suffix, large, tmp_path, monkeypatch):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.training.lists import read_list_file
-
+@pytest.mark.parametrize("format", ["groups", "labeled-list", "labeled-pair", "n-tuple"])
+def test_each_format_is_the_same_in_parts_and_as_lines(format, large, tmp_path, monkeypatch):
+    done = written(large, tmp_path / "set.parquet", format=format)
+    table = pl.read_parquet(tmp_path / "set.parquet")
+    assert done["rows"] == table.height > 20
     # Parts of a few groups, as in a large file.
     monkeypatch.setattr("evenrank.mitigation.negatives._TEXTS", 50)
-    tables = {}
-    for format in ("groups", "labeled-list", "labeled-pair", "n-tuple"):
-        out = tmp_path / f"{format}.{suffix}"
-        done = written(large, out, format=format)
-        tables[format] = pl.read_parquet(out) if suffix == "parquet" else pl.read_ndjson(out)
-        assert done["rows"] == tables[format].height
-    assert read_list_file(tmp_path / f"groups.{suffix}").height == done["queries"]
-    texts = dict(line.split("\t") for line in (large / "c.tsv").read_text().splitlines())
-    groups = [
-        (f"the text of {query}", [texts[doc] for doc in docs], labels)
-        for query, docs, labels in tables["groups"].select("query_id", "doc_id", "label").iter_rows()
-    ]
-    assert tables["labeled-list"].columns == ["query", "docs", "labels"]
-    assert tables["labeled-list"].rows() == groups
-    assert tables["labeled-pair"].columns == ["query", "passage", "label"]
-    assert tables["labeled-pair"].rows() == [
-        (query, doc, label) for query, docs, labels in groups for doc, label in zip(docs, labels, strict=True)
-    ]
-    assert tables["n-tuple"].columns == ["anchor", "positive", *(f"negative_{i}" for i in range(1, 9))]
-    whole = [(query, *docs) for query, docs, _ in groups if len(docs) == 9]
-    assert tables["n-tuple"].rows() == whole
-    assert done["left_out"]["too_few_for_n_tuple"] == len(groups) - len(whole) > 0
+    written(large, tmp_path / "set.jsonl", format=format)
+    assert pl.read_ndjson(tmp_path / "set.jsonl").rows() == table.rows()
+    if format == "n-tuple":
+        assert table.columns == ["anchor", "positive", *(f"negative_{i}" for i in range(1, 9))]
+        assert done["left_out"]["too_few_for_n_tuple"] == done["queries"] - table.height > 0
 
 
 def test_several_relevant_documents(files, evenrank):

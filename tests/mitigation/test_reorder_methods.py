@@ -86,11 +86,7 @@ def test_greedy_and_no_order_is_better(rows: list[tuple[float, float]], strength
 
 # Written by fairsearchcore 1.0.4 (with scipy 1.17.1): RecursiveNumericFailProbabilityCalculator(k, p, alpha)
 # .adjust_alpha(). `needed_from`: the prefixes at which one more protected document is needed.
-TABLES = list(
-    csv.DictReader(
-        (Path(__file__).parent / "fairsearchcore_tables.csv").read_text(encoding="utf-8").splitlines(),
-    )
-)
+TABLES = list(csv.DictReader(Path(__file__).with_name("fairsearchcore_tables.csv").read_text("utf-8").splitlines()))
 
 
 @pytest.mark.parametrize("row", TABLES, ids=lambda row: f"{row['k']}-{row['p']}-{row['alpha']}")

@@ -75,20 +75,6 @@ def test_a_method_of_ones_own_rebalances_by_its_name() -> None:
     assert made.method == "second-first"
 
 
-def test_made_with_what_they_need() -> None:
-    lists = one_list([0, 0, 1, -1], [0.5, 0.25, 0.25])
-
-    def has(name: str, *fields: str, **options: object) -> list[object]:
-        values = [getattr(make_method(name, lists, **options), field) for field in fields]
-        return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-
-    # m has 0.64 of 0.5, f 0.2 of 0.25.
-    assert has("fair", "protected", "alpha") == [1, 0.1]
-    assert has("fair", "protected", "alpha", protected="m", alpha=0.05) == [0, 0.05]
-    assert has("shift", "per", "offsets", per="magnitude") == ["magnitude", [-1]]
-    assert has("shift", "offsets", offsets=[0.5, -1]) == [[0.5, -1]]
-
-
 def made_with(name: str, **options: object) -> Callable[[], object]:
     return lambda: make_method(name, one_list([0, 1]), **options)
 

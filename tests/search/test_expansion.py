@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError
 from evenrank.search import expansion
@@ -137,13 +136,7 @@ def test_bad_settings(call: Callable[[], object], message: str) -> None:
         call()
 
 
-def command(*arguments: object):
-    from evenrank.cli import app
-
-    return CliRunner().invoke(app, list(map(str, arguments)))
-
-
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot, evenrank) -> None:
     monkeypatch.chdir(tmp_path)
     asked, out = Path("q.tsv"), Path("o.tsv")
     asked.write_text("0\tnurse ward\n7\tzebra\n", encoding="utf-8")
@@ -151,13 +144,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot) 
     Path("v.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
     Path("w.txt").write_text("\n".join(rows[:3] + rows[4:]) + "\n", encoding="utf-8")
     given_ = ["expand", asked, "--vectors", "v.txt", "--out", out]
-    assert "--changes needs --compare" in str(command(*given_, "--changes", "x").exception)
+    assert "--changes needs --compare" in evenrank(*given_, "--changes", "x").err
     assert not out.exists()
-    done = command(*given_, "--k", 1, "--compare", "w.txt", "--changes", "changes.jsonl")
-    assert done.exit_code == 0, done.output
+    done = evenrank(*given_, "--k", 1, "--compare", "w.txt", "--changes", "changes.jsonl")
     assert out.read_text(encoding="utf-8") == "0\tbig hospital\n7\tzebra\n"
-    assert done.output.splitlines() == snapshot
+    assert done.err.splitlines() == snapshot
     changes = [json.loads(line) for line in Path("changes.jsonl").read_text(encoding="utf-8").splitlines()]
     assert changes == [{"query_id": "0", "before": ["big_hospital"], "after": ["Nurse"]}]
-    assert command(*given_, "--k", 1, "--language-model", 0.5).exit_code == 0
+    assert evenrank(*given_, "--k", 1, "--language-model", 0.5).status == 0
     assert out.read_text(encoding="utf-8").startswith("0\tnurse^0.25 ward^0.25 big^0.25 hospital^0.25\n")

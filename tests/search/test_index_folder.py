@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -27,22 +26,6 @@ QUERIES = {"q": "dog"}
 def index(tmp_path: Path) -> Path:
     build_index(COLLECTION, out=tmp_path / "index", quiet=True)
     return tmp_path / "index"
-
-
-def test_a_manifest_says_what_was_indexed(tmp_path: Path) -> None:
-    path = tmp_path / "c.tsv"
-    path.write_text("d1\tThe cat sat\nd2\tdogs\n")
-    built = build_index(path, out=tmp_path / "index", k1=1.5, stopwords=None, quiet=True)
-    manifest = read_manifest(tmp_path / "index")
-    assert manifest == built
-    assert (manifest.kind, manifest.documents) == ("bm25", 2)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert manifest.collection == {"role": "collection", "path": str(path), "bytes": 23, "sha256": sha256}
-    assert begin_digest(path)() == manifest.collection
-    own = {"k1": 1.5, "b": 0.4, "stopwords": None, "stemmer": "english", "rm3": False}
-    assert own.items() <= dict(manifest.settings).items()
-    assert manifest.versions.keys() == {"numpy", "polars", "PyStemmer"}
-    assert {*os.listdir(tmp_path / "index")} == {"index.json", *manifest.files}
 
 
 def test_a_collection_of_several_files_or_in_memory(tmp_path: Path) -> None:
@@ -198,21 +181,6 @@ def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
     assert refused(folder) == "contains another index.json; remove it, or choose another output"
     with pytest.raises(InputError, match=r"^memory://index: an index is built in a local folder$"):
         build_index(COLLECTION, out="memory://index")
-
-
-def test_an_unfinished_index_is_refused_and_built_again(tmp_path: Path) -> None:
-    """A killed build left it; an empty folder is built in too."""
-    folder = tmp_path / "index"
-    folder.mkdir()
-    with IndexWriter(folder, "bm25", {}) as writer:
-        for name in ("scores.npy", "counts.part"):
-            writer.file(name).write_text("half")
-    assert is_index(folder)
-    with pytest.raises(InputError, match=r": the index was not finished: run the command that builds it again$"):
-        retrieve(folder, QUERIES)
-    build_index(COLLECTION, out=folder, quiet=True)
-    assert {path.suffix for path in folder.iterdir()} == {".npy", ".json"}
-    assert retrieve(folder, QUERIES, quiet=True).table.height == 1
 
 
 def test_work_is_resumed_for_the_same_collection_and_settings_only(tmp_path: Path) -> None:

@@ -131,7 +131,6 @@ def test_stop_words_are_kept_as_they_were(tmp_path: Path) -> None:
     [
         ({"k1": 1.2}, "`k1`: the index INDEX has 0.9, found 1.2; build another index"),
         ({"stemmer": None}, "`stemmer`: the index INDEX has english, found none; build another index"),
-        ({"stopwords": None}, "`stopwords`: the index INDEX has english, found none; build another index"),
         ({"stopwords": ["cat"]}, "`stopwords`: the index INDEX has english, found others; build another index"),
         ({"stopwords": "dutsh"}, "`stopwords`: no such file and no list 'dutsh'"),
     ],

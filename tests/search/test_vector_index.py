@@ -15,7 +15,6 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-import sys
 
 import pytest
 
@@ -67,11 +66,6 @@ def change(folder: Path, *keys: str, to: Any) -> None:
         inner = inner[key]
     inner[keys[-1]] = to
     path.write_text(json.dumps(values))
-
-
-def built(folder: Path) -> dict[str, bytes]:
-    """The bytes of an index's data files."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".npy"}
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -379,34 +373,16 @@ def test_windows_do_not_change_the_index(sparse: Path, tmp_path: Path, monkeypat
 # --- the commands ---------------------------------------------------------------------------------------------------
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    from evenrank.cli import main
-
-    monkeypatch.setattr(sys, "argv", ["evenrank", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
-
-
-def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_commands(tmp_path: Path, evenrank: Callable[..., Any]) -> None:
     collection(tmp_path / "c.tsv")
     (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
     model = bi_encoder(tmp_path / "tiny")
     index, run = tmp_path / "index", tmp_path / "out.run"
-    capsys.readouterr()
     build = ["index", tmp_path / "c.tsv", "--out", index, "--model", model, "--batch-size", "4", "--quiet"]
-    assert command(monkeypatch, *build, "--document-prompt", "passage : ") == 0
-    assert capsys.readouterr().err == f"40 documents indexed: {index}\n"
+    ended = evenrank(*build, "--document-prompt", "passage : ")
+    assert (ended.status, ended.err) == (0, f"40 documents indexed: {index}\n")
     search = ["retrieve", index, tmp_path / "q.tsv", "--out", run, "--k", "5", "--quiet"]
-    assert command(monkeypatch, *search, "--query-prompt", "query : ", "--device", "cpu") == 0
-    assert capsys.readouterr().err.splitlines() == [
-        "tiny: exact search, vectors of 32 numbers in float16",
-        "tiny: each query is put after the prompt 'query : '",
-        "tiny: each document was put after the prompt 'passage : '",
-        f"4 queries ranked: {run}",
-    ]
+    said = evenrank(*search, "--query-prompt", "query : ", "--device", "cpu").err
+    assert "the prompt 'query : '\ntiny: each document was put after the prompt 'passage : '\n4 queries ranked" in said
     assert read_run(run).table.height == 20
-    run.unlink()
-    assert command(monkeypatch, *search, "--rm3") == 2
-    assert f"--rm3: only for BM25, and {index} is a dense index" in capsys.readouterr().err
-    assert not run.exists()
+    assert f"--rm3: only for BM25, and {index} is a dense index" in evenrank(*search, "--rm3").err

@@ -171,10 +171,6 @@ TEXTS = {f"d{i}": "she" for i in range(9)}
 
 
 NO_ROWS = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String})
-OTHER_IDS = (
-    "`labels`: no document of the collection has one; labels are of 'x0', 'x1', 'x2', 'x3', 'x4', documents are 'd0', "
-    "'d1', 'd2', 'd3', 'd4'"
-)
 WORDS_COUNTED = GroupTable.of(labels_of({"d1": {"f": 1}}).table)
 
 
@@ -183,11 +179,9 @@ WORDS_COUNTED = GroupTable.of(labels_of({"d1": {"f": 1}}).table)
     [
         ({"collection": NO_ROWS}, "`collection`: expected at least one row, found none"),
         ({"collection": iter([])}, "`collection`: expected documents, found none"),
-        ({"labels": labels_of({f"x{i}": {"f": 1} for i in range(7)})}, OTHER_IDS),
         ({"labels": labels_of({"d1": {"x": 1}}, "xy")}, "`labels`: their groups are x, y, those of the lexicon f, m"),
         ({"labels": labels_of({"d1": {"f": 1}}, "fF")}, "`labels`: two of their groups have one name: f, F"),
         ({"labels": WORDS_COUNTED}, "`labels`: expected labels, found a group table of counted words"),
-        ({"neutral": ["N"]}, "`neutral` needs `labels`"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:

@@ -141,6 +141,11 @@ def test_each_format_is_the_same_in_parts_and_as_lines(format, large, tmp_path, 
     monkeypatch.setattr("evenrank.mitigation.negatives._TEXTS", 50)
     written(large, tmp_path / "set.jsonl", format=format)
     assert pl.read_ndjson(tmp_path / "set.jsonl").rows() == table.rows()
+    if format == "groups":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+        from evenrank.training.lists import read_list_file
+
+        assert read_list_file(tmp_path / "set.jsonl").height == done["queries"]
     if format == "n-tuple":
         assert table.columns == ["anchor", "positive", *(f"negative_{i}" for i in range(1, 9))]
         assert done["left_out"]["too_few_for_n_tuple"] == done["queries"] - table.height > 0

@@ -248,9 +248,6 @@ REFUSED = [
     *((name, word, FINITE, "contains white space") for name in ("v.bin", "v.txt") for word in SPACED),
     *((name, "y", INFINITE, "the word 'y' contains a number that is") for name in ("v", "v.txt", "v.bin")),
     ("v", "", FINITE, "word 2 is empty"),
-    ("v.npy", "y", FINITE, "expected .bin"),
-    ("file", "y", FINITE, "expected a folder, found a file"),
-    ("nowhere/v.bin", "y", FINITE, "cannot be written"),
 ]
 
 

@@ -19,9 +19,6 @@ from negative_files import TEXTS
 MASK = (1 << 64) - 1
 
 
-# --- a slow, obvious version -----------------------------------------------------------------------------------------
-
-
 def mix(value: int) -> int:
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
@@ -77,9 +74,6 @@ def test_the_slow_version_says_the_same(case):
     expected = {query: slow(query, docs, bias, **settings) for query, docs in case["lists"].items()}
     rows = [(query, doc, biased) for query, doc, _, biased in drawn.iter_rows()]
     assert rows == [(query, *of) for query, found in expected.items() for of in found]
-
-
-# --- the method ------------------------------------------------------------------------------------------------------
 
 
 def scored(**settings):

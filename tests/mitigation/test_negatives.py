@@ -42,9 +42,6 @@ def labelled(files: Path) -> Path:
     return files
 
 
-# --- the command -----------------------------------------------------------------------------------------------------
-
-
 def test_groups_and_manifest(files, evenrank, snapshot):
     ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "set.jsonl", "--n", 3, "--share", 0.7)
     assert (ended.status, ended.out) == (0, "")
@@ -166,9 +163,6 @@ def test_several_relevant_documents(files, evenrank):
     assert pl.read_parquet("l.parquet")["labels"].to_list() == [[2, 0, 0], [1, 1, 0, 0]]
 
 
-# --- who reads it ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("name", "options"), [("cross_encoder", ["--loss", "lambda"]), ("sentence_transformer", [])])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_examples(name, options, tmp_path, monkeypatch, capsys):
@@ -193,8 +187,6 @@ def test_given_in_memory(tmp_path):
     )
     assert done["queries"] == pl.read_ndjson(tmp_path / "n.jsonl").height == 2
 
-
-# --- bad input -------------------------------------------------------------------------------------------------------
 
 CHANGED = [
     ("r.run", "q1 Q0 d1 1 2\n", "r.run, line 1: expected 6 fields (query_id, Q0, doc_id, rank, score, tag)"),
@@ -255,9 +247,6 @@ def test_options_refused(options, message, refused, evenrank):
     assert message in refused(options)
 
 
-# --- by labels of documents instead of words ------------------------------------------------------------
-
-
 def test_bias_of_labels() -> None:
     table = as_labels({"a": {"m": 0.8, "f": 0.2}, "b": {"m": 0.3, "f": 0.3}, "c": {"m": 0.0, "f": 0.0}, "d": None})
     assert table.table["doc_id"].to_list() == ["a", "b", "c"]
@@ -277,9 +266,6 @@ def test_scores_made_of_labels_give_the_same(labelled, evenrank) -> None:
     one = pl.read_parquet("a.parquet")
     assert one.equals(pl.read_parquet("b.parquet"))
     assert one["doc_id"][0].to_list() == ["d5", "d2", "d1"]
-
-
-# --- evenrank score --------------------------------------------------------------------------------------------------
 
 
 def test_labels_as_scores(labelled, evenrank) -> None:
@@ -323,9 +309,6 @@ def test_the_command_with_labels(labelled, evenrank, snapshot) -> None:
     assert evenrank("negatives", "r.run", *options, *texts, "--out", "set.jsonl").err == ended.err
     docs = json.loads(Path("set.jsonl").read_text().splitlines()[1])["docs"]
     assert docs == ["a dog", "she", "He and he and he", "the answer"]
-
-
-# --- evenrank score: refused -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

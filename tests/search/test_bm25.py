@@ -118,9 +118,6 @@ def test_analysis_can_be_set(collection, query, settings, ids, note, tmp_path: P
     assert note in found.notes[0]
 
 
-# --- numbers at the ends of their ranges ----------------------------------------------------------------------------
-
-
 def test_weights_at_the_ends_of_their_range() -> None:
     # A word of such weight counts for nothing, or its documents have a score of 0; each is found once in any case.
     collection = documents(*["cat dog bird"] * 3, "fish")
@@ -161,9 +158,6 @@ def test_mistakes_are_told(collection, query, settings, message) -> None:
         search(collection, query, **settings)
 
 
-# --- a scorer -------------------------------------------------------------------------------------------------------
-
-
 def collection_of(*texts: str) -> dict[str, str]:
     return {f"d{i}": text for i, text in enumerate(texts)}
 
@@ -190,6 +184,7 @@ def test_scores_of_any_texts_by_hand() -> None:
     one, three = (0.9 * (1 - 0.4 + 0.4 * length / 3) for length in (1, 3))
     expected = [cat / (1 + one), 2 * cat / (1 + three), mouse * 2 / (2 + three), 0, 0]
     assert scores == pytest.approx(expected, rel=1e-12)
+    assert (scorer.facts()["documents"], scorer.facts()["average_length"]) == (2, 3)
     # A collection without words.
     assert BM25Scorer(collection_of("", "the")).score(["cat"], ["cat"]).tolist() == [pytest.approx(math.log(6) / 1.9)]
 

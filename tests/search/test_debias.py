@@ -39,9 +39,6 @@ def random_vectors(words: list[str], dimensions: int, seed: int) -> Vectors:
     return Vectors(tuple(words), np.random.default_rng(seed).normal(size=(len(words), dimensions)).astype(np.float32))
 
 
-# --- a slow, obvious version -----------------------------------------------------------------------------------------
-
-
 def slow(vectors: Vectors, definitional, equalize, specific, k: int) -> np.ndarray:
     """Section 6 word by word, in float64."""
     of = {w: row / np.linalg.norm(row) for w, row in zip(vectors.words, vectors.matrix.astype(np.float64), strict=True)}
@@ -130,9 +127,6 @@ def test_letter_cases() -> None:
     # Without a vector for the word as written, the form that has one counts.
     lower = random_vectors(["she", "he", "catholic_priest", "nun", "Nurse"], 6, 1)
     assert hard_debias(lower, [["she", "he"]], [priest], []).equalized == ((2, 3),)
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
 
 
 def test_by_hand() -> None:
@@ -232,17 +226,11 @@ def test_what_cannot_be_done(change: dict, message: str) -> None:
         hard_debias(vectors, [["aa", "bb"]], [], [], in_place=True)
 
 
-# --- the evaluation of bias: by hand, and planted bias that has to be found -----------------------------------------
-
-
 SETTINGS = EvaluationSettings(count=90, train=36)
 
 
 def cos(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-
-# --- the figures by hand ---------------------------------------------------------------------------------------------
 
 
 def test_analogies_by_hand() -> None:
@@ -276,9 +264,6 @@ def test_the_most_biased_words() -> None:
     assert words(500) == [["a", "b"], ["e", "d"]]
 
 
-# --- recovery --------------------------------------------------------------------------------------------------------
-
-
 def test_recovery_of_what_is_there_and_what_is_not() -> None:
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(0)
@@ -306,9 +291,6 @@ def test_recovery_of_what_is_there_and_what_is_not() -> None:
     assert found.linear < 0.75
     with pytest.raises(EvenrankError, match="5 words or more of each side, found 4"):
         recovery(Vectors(words, matrix), (np.arange(4), np.arange(100)))
-
-
-# --- all together ----------------------------------------------------------------------------------------------------
 
 
 def planted(seed: int = 0) -> tuple[Vectors, WordSets]:
@@ -371,9 +353,6 @@ def test_before_and_after_have_to_fit(words, first, settings, message) -> None:
     other = Vectors(vectors.words[words], np.ascontiguousarray(vectors.matrix[words, first:]))
     with pytest.raises(EvenrankError, match=message):
         evaluate_bias(vectors, other, sets, settings=EvaluationSettings(**settings))
-
-
-# --- word sets ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,6 @@ def test_against_the_slow_version(texts: list[str], k: int, form: str, seed: int
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: expand(queries("nurse"), vectors=SMALL, k=0), "`k`: expected 1 or more, found 0"),
         (lambda: expand(queries("nurse"), vectors=SMALL, form="l2"), "`form`: expected cosine or dot"),  # type: ignore[arg-type]
         (lambda: expand(queries("zebra"), vectors=SMALL), "no word of any query has a vector"),
         (lambda: expand(queries("nurse"), vectors=SMALL).language_model(1.5), "`weight`: expected a number from 0 to"),

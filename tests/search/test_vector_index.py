@@ -15,9 +15,6 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-
-import pytest
-
 from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection, sparse_encoder
 from evenrank import RM3, Encoding, build_index, open_index, retrieve
 from evenrank.files import EvenrankError, Run, read_run
@@ -297,9 +294,6 @@ def test_windows_of_any_batches() -> None:
     assert [part.height for part in encoded_windows._of_size(frames[:1], 3)] == [3]
 
 
-# --- weights of terms: equal to the model's own similarity, also without inference for queries ----------------------
-
-
 # transformers warns of what it does itself.
 FORMS = {"splade": {}, "cosine": {"similarity": "cosine"}, "inference-free": {"inference_free": True}}
 
@@ -368,9 +362,6 @@ def test_windows_do_not_change_the_index(sparse: Path, tmp_path: Path, monkeypat
     run, other = (retrieve(path, QUERIES, k=9, quiet=True).table for path in (place, sparse / "splade-index"))
     assert run.drop("score").equals(other.drop("score"))
     np.testing.assert_allclose(run["score"], other["score"], rtol=1e-5)
-
-
-# --- the commands ---------------------------------------------------------------------------------------------------
 
 
 def test_the_commands(tmp_path: Path, evenrank: Callable[..., Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenrank.files import provenance
@@ -32,6 +32,7 @@ def both_ways(
     st.sampled_from(["word", "whitespace"]),
     st.booleans(),
 )
+@example(["she woman she her"], ["she", "she woman", "she woman she", "her"], "word", True)
 def test_any_texts(texts: list[str | None], entries: list[str], tokens: Tokens, by_entry: bool) -> None:
     lexicon = lexicon_of({entry: "fm"[place % 2] for place, entry in enumerate(entries)})
     for plain, compiled in both_ways(pl.Series(texts, dtype=pl.String), lexicon, tokens, by_entry):

@@ -64,6 +64,7 @@ def slow_score(text: str, lexicon: Lexicon, tokens: Tokens, threshold: float) ->
     ("kind", "text", "tokens"),
     [
         ("word", "The woman's friend; She'll don't boys' 'quoted'", "the woman friend she don't boys quoted"),
+        ("word", "SHE'LL he'd I'm they're we've it's she't", "she he i they we it she't"),
         ("word", "woman’s don’t womanʼs don＇t", "woman don't woman don't"),
         ("word", "rock'n'roll's fo'c's'le two''words s 's x's 's's", "rock'n'roll fo'c's'le two words s s x s"),
         ("word", "ex-wife snake_case c.d em—dash x² ½", "ex wife snake case c d em dash x² ½"),

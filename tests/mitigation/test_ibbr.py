@@ -215,6 +215,9 @@ def test_uncertainty_weighting_finds_its_minimum():
     # The second attribute's groups were never there.
     assert fair == pytest.approx([0.25, 1.0], rel=1e-3)
     assert weight.offset() == pytest.approx(math.log(0.5) + math.log(4), rel=1e-3)
+    for _ in range(2000):
+        weight.update(0.5, [1e-9, 1e9], [0.0, 0.0])
+    assert weight.weights(2)[1] == pytest.approx([math.exp(5), math.exp(-5)])
 
 
 def test_the_first_step_of_uncertainty_weighting_by_hand_and_a_fixed_weight():

@@ -121,6 +121,11 @@ def test_against_the_slow_version(texts: list[str], k: int, form: str, seed: int
     assert got == {query: of for query, of in expected.items() if of}
 
 
+def test_equal_scores_stand_in_the_vocabularys_order() -> None:
+    vectors = made(q=[1.0, 0.0], b=[0.0, 1.0], a=[0.0, 2.0], c=[0.0, 3.0])
+    assert found(queries("q"), vectors, 2) == {"0": ["b", "a"]}
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -43,12 +43,11 @@ def shares(draw: st.DrawFn, groups: int) -> list[Fraction]:
 
 
 @st.composite
-def grouped(draw: st.DrawFn, most: int = 9, groups: int = 3, ties: bool = True) -> tuple[GroupedLists, list[Fraction]]:
+def grouped(draw: st.DrawFn, most: int = 9, groups: int = 3) -> tuple[GroupedLists, list[Fraction]]:
     """One list of up to ``most`` documents of up to ``groups`` groups, and its exact target shares."""
     groups = draw(st.integers(1, groups))
     target = draw(shares(groups))
-    score = st.sampled_from([0.0, 0.25, 0.5, 1.0]) if ties else st.floats(0, 1)
-    rows = draw(st.lists(st.tuples(score, st.integers(-1, groups - 1)), max_size=most))
+    rows = draw(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.integers(-1, groups - 1)), max_size=most))
     rows.sort(key=lambda row: -row[0])
     return lists_of(rows, targets=[float(share) for share in target]), target
 
@@ -75,20 +74,16 @@ def counts(group: Sequence[int], order: Order, groups: int) -> Iterator[tuple[in
         yield length, list(found)
 
 
-def within(group: Sequence[int], order: Order, least: Sequence[Fraction], *, there: bool = False) -> list[bool]:
-    """Whether each prefix keeps the minimums; ``there``: they ask for no more documents than the list has."""
-    has = [group.count(number) if there else len(group) for number in range(len(least))]
+def within(group: Sequence[int], order: Order, least: Sequence[Fraction]) -> list[bool]:
+    """Whether each prefix keeps the minimums."""
     return [
-        all(min(math.floor(low * k), total) <= one for one, low, total in zip(found, least, has, strict=True))
+        all(math.floor(low * k) <= one for one, low in zip(found, least, strict=True))
         for k, found in counts(group, order, len(least))
     ]
 
 
-def det_const_sort(group: Sequence[int], least: Sequence[Fraction], *, slip: int = 0) -> list[int]:
-    """Algorithm 3 of Geyik et al. 2019, in its words; what no minimum asks for within the list is added at the end.
-
-    ``slip`` = 1: with the due rank compared with an index from 0, as in published code.
-    """
+def det_const_sort(group: Sequence[int], least: Sequence[Fraction]) -> list[int]:
+    """Algorithm 3 of Geyik et al. 2019, in its words; what no minimum asks for within the list is added at the end."""
     queues = [[place for place, one in enumerate(group) if one == number] for number in range(len(least))]
     order: list[int] = []
     max_indices: list[int] = []
@@ -97,7 +92,7 @@ def det_const_sort(group: Sequence[int], least: Sequence[Fraction], *, slip: int
         start = len(order)
         order.append(place)
         max_indices.append(max_index)
-        while start > 0 and max_indices[start - 1] + slip >= start + 1 and order[start - 1] > order[start]:
+        while start > 0 and max_indices[start - 1] >= start + 1 and order[start - 1] > order[start]:
             for one in (order, max_indices):
                 one[start - 1], one[start] = one[start], one[start - 1]
             start -= 1

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import evenrank
 from evenrank.files import EvenrankError
-from evenrank.groups import GroupSource, GroupTable, Scoring, as_labels, load_lexicon, score_in_memory
+from evenrank.groups import GroupSource, GroupTable, as_labels
 from evenrank.groups.table import largest_groups
-from given_data import FRAMES, pandas_frame
+from given_data import pandas_frame
 from slow_groups import slow_neutrality
 
 Weights = dict[str, dict[str, float]]
@@ -55,14 +54,11 @@ ROWS: list[dict[str, Any]] = [
 WEIGHTED = [{"doc_id": doc, **of} for doc, of in KNOWN.items()] + [{"doc_id": "u"}, {"doc_id": "v", "m": None}]
 LONG_FRAME, WIDE_FRAME = pl.read_csv(LONG.encode()), pl.read_csv(WIDE.encode())
 FILES: dict[str, str | bytes | pl.DataFrame] = {
-    "long": LONG,
     "long, gzip": gzip.compress(LONG.encode()),
     "long, BOM, CRLF, blank lines": "\ufeff" + LONG.replace("\n", "\r\n\r\n"),
     "long, spaces": LONG.replace(",", " , ").replace(" ,", ",").replace("doc_id", " doc_id "),
     "long, another name": LONG.replace("doc_id", "docno").replace("group", "gender"),
     "long, one line for several columns": "docid,title,group\na,x,m\nb,y,m\nb,y,f\nu,,\nc,z,none\nd,w,f\n",
-    "wide": WIDE,
-    "wide, TSV, CRLF, no last line end": WIDE.replace(",", "\t").replace("\n", "\r\n")[:-2],
     "wide, a column of no group": "m,f,none,pid\n1,0,0,a\n.5,.5,0,b\n,,,u\n0,0,1,c\n0,1,0,d\n",
     "JSONL": "".join(json.dumps(row) + "\n" for row in ROWS),
     "JSONL, weights": "".join(json.dumps(row) + "\n" for row in WEIGHTED),
@@ -93,41 +89,30 @@ def test_forms(form: str, tmp_path: Path) -> None:
     assert as_labels(found, poles="f,m").poles == ("f", "m")
 
 
-@FRAMES
-def test_frames(make: Any) -> None:
-    found = as_labels(make({"docno": ["a", "b", "b"], "group": ["m", "m", "f"]}))
-    assert weights(found) == {doc: KNOWN[doc] for doc in "ab"}
-    # Numbers are ids and groups.
-    found = as_labels(make({"doc_id": [1, 2, 10**12], "group": [0, 1, 0]}))
-    assert weights(found) == {"1": {"0": 1, "1": 0}, "2": {"0": 0, "1": 1}, "1000000000000": {"0": 1, "1": 0}}
-    assert found.poles == ("0", "1")
-    found = as_labels(make({"id": ["a", "u", "d"], "m": [True, None, False], "f": [False, None, True]}))
-    assert weights(found) == {doc: KNOWN[doc] for doc in "ad"}
+NAN = float("nan")
 
 
-@pytest.mark.parametrize("columns", [{"m": [1, NAN := float("nan"), 0], "f": [0, NAN, 1]}, {"group": ["m", NAN, "f"]}])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"m": [1, NAN, 0], "f": [0, NAN, 1]},
+        {"m": [True, None, False], "f": [False, None, True]},
+        {"group": ["m", NAN, "f"]},
+    ],
+)
 def test_what_is_missing_in_pandas_is_unknown(columns: dict[str, list[Any]]) -> None:
     found = as_labels(pandas_frame({"doc_id": ["a", "u", "d"], **columns}))
     assert weights(found) == {doc: KNOWN[doc] for doc in "ad"}
 
 
-def test_integers_are_the_ids_of_runs(tmp_path: Path) -> None:
-    asked = [pl.Series(["1", "3"]), pl.Series(["2"])]
-    for given_ in ({1: "m", 2: "f", 4: "m"}, written(tmp_path, '{"id": 1, "g": "m"}\n{"id": "2", "g": "f"}\n')):
-        assert weights(as_labels(given_, asked)) == {"1": {"f": 0, "m": 1}, "2": {"f": 1, "m": 0}}
-
-
 def test_only_what_is_asked_for_is_looked_at(tmp_path: Path) -> None:
-    # Groups are those of the whole file, whichever documents are asked for.
-    path = written(tmp_path, "doc_id,group\nx,z\na,m\nb,f\ny,rust\n")
-    found = as_labels(path, [pl.Series(["b", "b", "q", "a"])])
-    assert found.groups == ("f", "m", "rust", "z")
-    assert found.table["doc_id"].to_list() == ["a", "b"]
-    assert found.settings["shares"] == [0.25] * 4
-    with pytest.raises(EvenrankError) as error:
-        as_labels(path, [pl.Series([f"q{i}" for i in range(7)])])
-    asked = "'q0', 'q1', 'q2', 'q3', 'q4', …"
-    assert str(error.value) == f"{path}: knows none of the documents: it has 'x', 'a', 'b', 'y'; asked for {asked}"
+    asked = [pl.Series(["1", "3"]), pl.Series(["2", "2"])]
+    # Groups are those of the whole file; integers are the ids of runs.
+    rows = '{"id": 1, "g": "m"}\n{"id": "2", "g": "f"}\n{"id": 4, "g": "x"}\n'
+    for given_ in ({1: "m", 2: "f", 4: "x"}, written(tmp_path, rows)):
+        found = as_labels(given_, asked)
+        assert weights(found) == {"1": {"f": 0, "m": 1, "x": 0}, "2": {"f": 1, "m": 0, "x": 0}}
+        assert found.settings["shares"] == [1 / 3] * 3
     # A mistake in what nobody asks for is no concern of theirs.
     wide = written(tmp_path, "doc_id,m,f\na,1,0\nb,3,-1\n")
     assert as_labels(wide, [pl.Series(["a"])]).table.height == 1
@@ -136,36 +121,17 @@ def test_only_what_is_asked_for_is_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("groups", "poles", "assumed"),
     [
-        ("f m", ("m", "f"), False),
-        ("F M", ("M", "F"), False),
         ("Female male", ("male", "Female"), False),
-        ("x f m", ("m", "f"), False),
         ("m f male female", ("m", "f"), False),
         ("z b", ("z", "b"), True),
-        ("m b", ("m", "b"), True),
         ("a b c", None, False),
     ],
 )
 def test_poles(groups: str, poles: tuple[str, str] | None, assumed: bool) -> None:
-    names = groups.split()
-    for found in (
-        as_labels({str(i): name for i, name in enumerate(names)}),
-        as_labels(pl.DataFrame({"doc_id": [1], **{name: [0.1] for name in names}})),
-    ):
-        assert found.poles == poles
-        assert found.settings.get("poles_assumed", False) is assumed
-        assert found.settings["poles"] == (list(poles) if poles else None)
-
-
-def test_named_poles() -> None:
-    three = {"1": "x", "2": "y", "3": "z"}
-    found = as_labels(three, poles="z, rest")
-    assert found.poles == ("z", "rest")
-    assert found.signed_magnitude("count").tolist() == [-0.5, -0.5, 1]
-    assert as_labels(three, poles="x,z").signed_magnitude("bool").tolist() == [1, 0, -1]
-    assert "poles_assumed" not in as_labels({"1": "x", "2": "y"}, poles="y,x").settings
-    with pytest.raises(EvenrankError, match=r"`poles`: expected two of x, y, z, rest \(rest second\), found 'x,q'"):
-        as_labels(three, poles="x,q")
+    found = as_labels({str(i): name for i, name in enumerate(groups.split())})
+    assert found.poles == poles
+    assert found.settings.get("poles_assumed", False) is assumed
+    assert found.settings["poles"] == (list(poles) if poles else None)
 
 
 def test_magnitudes_of_labels() -> None:
@@ -254,34 +220,24 @@ BAD: list[tuple[Any, str]] = [
     ({"a": "m"}, "expected at least two groups, found m (`neutral` names the values that mean no group)"),
     ({"a": 5}, "expected a group, a list of groups or {group: weight}, found '5'"),
     ({"a": "m", "b": ["m", 1]}, "expected a group, a list of groups or {group: weight}, found \"['m', 1]\""),
-    ({"a": "\ud800"}, "expected a group, a list of groups or {group: weight}, found \"['\\\\ud800']\""),
     ({"\ud800": "m"}, "expected a string or a whole number as doc_id, found '\\ud800'"),
     ({True: "m"}, "expected a string or a whole number as doc_id, found True"),
     ({"": "m", "b": "f"}, "row 1: expected a doc_id, found none"),
     ({"a": {"m": 1}, "b": "m"}, "expected {group: weight} for every document, found 'm'"),
     ({"a": {1: 1.0}}, "expected names of groups, found '1'"),
-    ({"a": {"\ud800": 1}}, "expected names of groups, found '\\ud800'"),
     ({"a": {"doc_id": 1}}, "expected names of groups, found 'doc_id'"),
-    ({"a": {"m": "x", "f": 1}}, "which column is the group? 'm' holds no weights, the columns are m, f"),
-    ({"a": {"m": 1, "f": 0.1}}, "row 1: expected weights that sum to 1 at most, they sum to 1.1"),
     ({"a": {"m": "0,75", "f": "0,25"}}, "row 1: expected a weight of m, found '0,75' (the decimal sign is a point)"),
     ({"a": {"m": 1, "N/A": 0}}, "weights of 'N/A' are of no group: leave the column out, or name it with `neutral`"),
-    ({"a": {"m": 1, "f": 0}, "b": {"m": NAN, "f": 0}}, "row 2: expected a weight of 0 or more for m, found nan"),
     ({"a": {"m": 1, "f": -0.5}}, "row 1: expected a weight of 0 or more for f, found -0.5"),
     ({"a": {"m": None, "f": None}}, "knows none of the documents: all their values are empty"),
     ({"a": "rest", "b": "m"}, "no group may be named 'rest': it stands for all the others"),
-    ({"a": "x", "b": "words_x"}, "the groups 'words_x' and 'x' cannot be in one group table: both would have a column"),
     ({"a": "Female", "b": "female"}, "the groups 'Female' and 'female' differ only in case"),
-    ({str(n): f"g{n}" for n in range(1001)}, "expected 1000 groups at most, found 1,001: are these groups?"),
     *((pl.DataFrame(columns), message) for columns, message in [
         ({"doc_id": ["a"]}, "expected a column of groups beside doc_id, found none"),
         ({"group": ["a"]}, "expected a column doc_id, found the columns group"),
         ({"doc_id": ["a", None], "m": [1, 0], "f": [0, 1]}, "expected a string or a whole number as doc_id"),
         ({"doc_id": ["a", "a"], "m": [1, 0], "f": [0, 1]}, "row 2: the document 'a' is there twice, with other weights"
          " in row 1"),
-        ({"doc_id": ["a", "b"], "m": [1, None], "f": [0, 1]}, "row 2: expected a weight for each group or for none,"
-         " found none for m"),
-        ({"doc_id": ["a"], "m": [float("inf")], "f": [0.0]}, "row 1: expected a weight of 0 or more for m, found inf"),
         ({"doc_id": ["a"], "group": ["m"], "weight": [0.5]}, "weights are in a column for each group, found"),
     ]),
     *((pl.DataFrame({"doc_id": ["a"], "g": [value]}), "expected groups in the column g, found numbers or flags: weights"
@@ -305,9 +261,6 @@ def test_what_is_refused(case: int) -> None:
 
 
 def test_neutral_values() -> None:
-    for neutral in ("m", ["m", "f"]):
-        with pytest.raises(EvenrankError, match=r"expected at least two groups, found (f|none)$"):
-            as_labels({"a": "m", "b": "f"}, neutral=neutral)
     with pytest.raises(EvenrankError) as error:
         as_labels({"a": ["n", "m"], "b": "f"}, neutral="n")
     assert str(error.value) == "`labels`: row 2: the document 'a' is in the group 'm', but neutral ('n') in row 1"
@@ -325,15 +278,6 @@ def test_group_column(tmp_path: Path) -> None:
     path = written(tmp_path, "doc_id,title,gender,age\na,x,m,old\nb,y,f,young\nc,z,,old\n")
     assert weights(as_labels(path, group_column="gender")) == {"a": {"f": 0, "m": 1}, "b": {"f": 1, "m": 0}}
     assert as_labels(path, group_column="age").poles == ("old", "young")
-    with pytest.raises(EvenrankError) as error:
-        as_labels(path)
-    assert str(error.value) == (
-        f"{path}: which column is the group? 'title' holds no weights, the columns are title, gender, age"
-        " (`group_column` names it)"
-    )
-    for bad in ("doc_id", "none"):
-        with pytest.raises(EvenrankError, match=rf"no column '{bad}' \(`group_column`\) beside doc_id: found title"):
-            as_labels(path, group_column=bad)
     # Numbers too can be names of groups.
     assert as_labels(pl.DataFrame({"doc_id": [1, 2], "a": [0, 1], "b": [1, 1]}), group_column="a").groups == ("0", "1")
 
@@ -370,19 +314,12 @@ def test_columns_that_cannot_be_combined(tmp_path: Path, columns: Any, intersect
     options: Any = {"labels": written(tmp_path, TWO), "group_column": columns, "intersect": intersect}
     with pytest.raises(EvenrankError, match=re.escape(message)):
         GroupSource(**options).known()
-    with pytest.raises(EvenrankError, match=re.escape(message)):
-        evenrank.audit({"q": {"a": 1.0}}, **options)
 
 
 def test_the_largest_group() -> None:
-    labels = as_labels({"d1": {"a": 0.6, "b": 0.4}, "d2": {"b": 0.2}, "d3": {"a": 0.5, "b": 0.5}, "d4": {"a": 0.0}})
-    assert largest_groups(labels).tolist() == [0, 1, -1, -1]
     # A half twice, of which one is a little larger than the other by rounding.
     table = pl.DataFrame({"doc_id": ["d"], "count_a": [1 / 3], "count_b": [1 / 3 + 1e-16], "neutrality": [1.0]})
     assert largest_groups(GroupTable.of(table, {"labels": "x"})).tolist() == [-1]
-    # At most one group word is none (the threshold); as many of each is none.
-    texts = ["she and her son", "he", "he and she", "he, him and she", "rain"]
-    frame = pl.DataFrame({"doc_id": [f"d{n}" for n in range(5)], "text": texts})
-    scores = score_in_memory(frame, Scoring(load_lexicon("gender-en")))
-    named = [scores.groups[number] if number >= 0 else None for number in largest_groups(scores).tolist()]
-    assert named == ["f", None, None, "m", None]
+    # At most one group word is none (the threshold).
+    columns = {"doc_id": [*"abc"], "count_f": [2, 0, 1], "count_m": [1, 1, 2], "neutrality": [1.0] * 3}
+    assert largest_groups(GroupTable.of(pl.DataFrame(columns))).tolist() == [0, -1, 1]

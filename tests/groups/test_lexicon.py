@@ -13,19 +13,7 @@ from as_they_stand import BLANK, FIELDS, PACKED, Packing, Wrong, check_against, 
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import quoted
 from evenrank.files.tokens import tokenize
-from evenrank.groups import Lexicon, Scoring, builtin_lexicons, load_lexicon, score_texts
-from evenrank.groups.scoring import sides_of_texts
-from slow_groups import lexicon_of
-
-
-def test_lexicon_of_lines(tmp_path: Path) -> None:
-    path = tmp_path / "words.csv"
-    path.write_text("\ufeffWord,Group\r\nshe,f\r\n\r\n Her Majesty , f\nhe,m\nshe,f\nhe, too,m")
-    lexicon = load_lexicon(path)
-    assert (lexicon.name, lexicon.groups, lexicon.shares) == ("words", ("f", "m"), (0.5, 0.5))
-    assert lexicon.entries("word") == {("she",): "f", ("her", "majesty"): "f", ("he",): "m", ("he", "too"): "m"}
-    assert lexicon.entries("whitespace") == {("she",): "f", ("he",): "m"}
-
+from evenrank.groups import Lexicon, Scoring, load_lexicon, score_texts
 
 TOML = """\
 name = "ages"
@@ -51,10 +39,6 @@ def test_lexicon_of_toml(tmp_path: Path) -> None:
     assert lexicon.words[0] == ("young", "young")
     assert lexicon.entries("word")[("grandparent",)] == "old"
     assert load_lexicon(path, poles="other,rest").poles == ("other", "rest")
-    path.write_text('[words]\nb = ["x"]\na = ["y"]\nc = []\n')
-    plain = load_lexicon(path)
-    assert (plain.name, plain.groups, plain.poles) == ("words", ("a", "b", "c"), None)
-    assert plain.shares == (1 / 3, 1 / 3, 1 / 3)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +46,7 @@ def test_lexicon_of_toml(tmp_path: Path) -> None:
     [
         ("l.csv", "she,f\nhe,m\n", ("m", "f"), False),
         # Other groups take the order of the file.
-        ("l.csv", "word,group\nyoung,young\nteenager,young\nold,old\n", ("young", "old"), True),
-        ("l.csv", "old,old\nteenager,young\nyoung,young\n", ("old", "young"), True),
-        ("l.toml", '[words]\nyoung = ["young"]\nold = ["old"]\n', ("young", "old"), True),
+        ("l.csv", "\ufeffWord,Group\nyoung,young\nteenager,young\nold,old\n", ("young", "old"), True),
         ("l.toml", 'groups = ["old", "young"]\n[words]\nyoung = ["young"]\nold = ["old"]\n', ("old", "young"), True),
     ],
 )
@@ -75,26 +57,6 @@ def test_poles_of_two_groups(tmp_path: Path, name: str, text: str, poles: tuple[
     assert lexicon.with_poles(f"{poles[1]},rest").poles_assumed is False
 
 
-THREE = lexicon_of({"x": "a", "y": "b", "z": "c"})
-
-
-def test_poles() -> None:
-    for poles, expected in ((None, None), ("a,b", ("a", "b")), (" c , a ", ("c", "a")), ("b,rest", ("b", "rest"))):
-        assert (THREE.with_poles(poles).poles, THREE.with_poles(poles).words) == (expected, THREE.words)
-
-
-@pytest.mark.parametrize("poles", ["a", "a,b,c", "a,a", "a,d", "d,a", "rest,a", "rest,rest", ",", ""])
-def test_poles_that_are_none(poles: str) -> None:
-    with pytest.raises(EvenrankError) as caught:
-        THREE.with_poles(poles)
-    assert str(caught.value) == f"`poles`: expected two of a, b, c, rest (rest second), found {poles!r}"
-
-
-def test_the_side_of_a_document_is_that_of_the_pole_with_more_words() -> None:
-    texts = pl.Series(["he and his brother", "she met him and her aunt", "nobody", "he or she"])
-    assert sides_of_texts(texts, Scoring(load_lexicon("gender-en"))).tolist() == [1, -1, 0, 0]
-
-
 WORDS = """\
 [words]
 f = ["she", "mom", "mum", "ex-wife", "first lady"]
@@ -102,16 +64,12 @@ m = ["he", "dad", "ex-husband"]
 """
 A_LIST = "with a word or a list of words for each"
 IN_PAIRS = [
-    ("[pairs]\nhe = 1\n", f"expected a table [pairs] {A_LIST} word"),
     ("[pairs]\nhe = []\n", f"expected a table [pairs] {A_LIST} word"),
     ("[pairs]\nhe = ['she', 1]\n", f"expected a table [pairs] {A_LIST} word"),
     ("[neutral]\nthey = 1\n", f"expected a table [neutral] {A_LIST} neutral word"),
     ("[pairs]\nhe = 'actor'\n", "[pairs]: 'actor' is no word of the lexicon"),
-    ("[pairs]\nactor = 'she'\n", "[pairs]: 'actor' is no word of the lexicon"),
     ("[pairs]\ndad = ['mom', 'he']\n", "[pairs]: 'he' and 'dad' are both of the group m"),
-    ("[pairs]\nhe = 'she'\nHe = 'mom'\n", "[pairs]: 'He' is there twice"),
     ("[pairs]\nhe = 'she'\nshe = 'he'\n", "[pairs]: 'she' is there twice"),
-    ("[pairs]\nhe = ['she', 'she']\n", "[pairs]: 'she' is there twice"),
     ("[neutral]\nthey = 'actor'\n", "[neutral]: 'actor' is no word of the lexicon"),
     ("[neutral]\nthey = ['she', 'SHE']\n", "[neutral]: 'SHE' is there twice"),
     (
@@ -129,23 +87,17 @@ MISTAKES: list[tuple[str, str, str]] = [
         ("she,f\nhe,m\nthey\n", f", line 3: {LINES}'they'"),
         ("query_id,doc_id,score\nq1,d1,2\n", f", line 1: {LINES}3 columns: 'query_id,doc_id,score'"),
         ("she,f\nhe,\n", f", line 2: {LINES}'he,'"),
-        ("she,f\n,m\n", f", line 2: {LINES}',m'"),
         ("she,f\n\nhe,m\nShe,m\n", ", line 4: 'She' is in two groups, f (line 1) and m"),
-        ("she,f\nshe's,m\n", ", line 2: \"she's\" is in two groups, f (line 1) and m"),
         ("she,f\n...,m\n", ", line 2: the entry '...' contains no word"),
         (f"she,f\n{'a ' * 33},m\n", ": lexicon words: expected entries of at most 32 words, found 33: 'a a "),
         ("she,f\nher,f\n", ": expected at least two groups, found f"),
-        ("word,group\n", ": expected at least two groups, found none"),
         ("she,f\nthey,rest\n", ": no group may be named 'rest'"),
         ("she,f\nh\udcffe,m\n", ", line 2: expected UTF-8, found the byte 0xff"),
         ("", ": the file is empty"),
     ]),
     *((".toml", content, message) for content, message in [
         ('[words]\nf = ["she", "x"]\nm = ["X"]\n', ": lexicon words: 'X' is in two groups, f and m"),
-        ('[words]\nf = ["she"]\nm = ["-"]\n', ": lexicon words: the entry '-' contains no word"),
-        ('[words]\nf = ["she"]\n', ": expected at least two groups, found f"),
         ('name = "x"\n', f": {LISTS}"),
-        ('[words]\nf = "she"\nm = ["he"]\n', f": {LISTS}"),
         ("[words]\nf = [1]\nm = []\n", f": {LISTS}"),
         ("words = [\n", ": no valid TOML: "),
         ('[words]\nf = ["\udce4"]\n', ", line 2: expected UTF-8, found the byte 0xe4 (save the file as UTF-8)"),
@@ -153,17 +105,12 @@ MISTAKES: list[tuple[str, str, str]] = [
          "language, about, misses)"),
         (f"[shares]\nf = 0.5\nm = 0.4\n{TWO}", f": {SHARES}, they sum to 0.9"),
         (f"[shares]\nf = -0.5\nm = 1.5\n{TWO}", f": {SHARES}"),
-        (f"[shares]\nf = nan\nm = 1.0\n{TWO}", f": {SHARES}, they sum to nan"),
         (f"[shares]\nf = 1{'0' * 400}\nm = 1.0\n{TWO}", f": {SHARES}, one of them is too large"),
         (f"[shares]\nf = 1.0\n{TWO}", ": [shares] names f, the groups are f, m"),
         (f"[shares]\nf = 'half'\nm = 0.5\n{TWO}", ": expected a table [shares] with a number for each group"),
-        (f"shares = 1\n{TWO}", ": expected a table [shares] with a number for each group"),
         ('[words]\nx = ["she"]\nliteral_x = ["he"]\n', f": the groups 'literal_x' and 'x' {ONE_TABLE}"),
         (f'groups = ["f", "m", "x"]\n{TWO}', ": groups names f, m, x, [words] has f, m"),
-        (f'groups = ["f", "f", "m"]\n{TWO}', ": groups names f, f, m, [words] has f, m"),
-        (f'groups = "fm"\n{TWO}', ": expected a list of texts as groups, found 'fm'"),
         (f"groups = [1, 2]\n{TWO}", ": expected a list of texts as groups, found '[1, 2]'"),
-        (f'poles = ["m", "x"]\n{TWO}', ": `poles`: expected two of f, m, rest (rest second), found 'm,x'"),
         (f"name = 1\n{TWO}", ": expected a text as name, found '1'"),
         ("", ": the file is empty"),
         (f"pairs = 1\n{WORDS}", f": expected a table [pairs] {A_LIST} word"),
@@ -206,10 +153,6 @@ def test_pairs_and_neutral_words_of_toml(tmp_path: Path) -> None:
         ("ex husband", "Ex-Wife"), ("Ex-Wife", "ex husband"),
     )  # fmt: skip
     assert lexicon.neutral == (("she", "they"), ("he", "they"), ("first lady", "some one"))
-    assert hash(lexicon) == hash(load_lexicon(path))
-    path.write_text(WORDS)
-    assert load_lexicon(path).pairs == load_lexicon(path).neutral == ()
-    assert load_lexicon(path) != lexicon
 
 
 def test_pairs_of_a_lexicon_made_by_hand() -> None:
@@ -218,23 +161,6 @@ def test_pairs_of_a_lexicon_made_by_hand() -> None:
     for table, pair in (("pairs", ("she", "her")), ("neutral", ("her", "they"))):
         with pytest.raises(EvenrankError, match=rf"\[{table}\]: 'her' is no word of the lexicon"):
             Lexicon(*by_hand, **{table: (pair,)})  # type: ignore[arg-type]
-
-
-def test_built_in_counterparts() -> None:
-    """Only gender-en has them: other languages need more than words (die Lehrerin), other groups have no pairs."""
-    assert [name for name in builtin_lexicons() if load_lexicon(name).pairs] == ["gender-en"]
-    assert [name for name in builtin_lexicons() if load_lexicon(name).neutral] == ["gender-en"]
-    lexicon = load_lexicon("gender-en")
-    pairs, neutral, groups = dict(lexicon.pairs), dict(lexicon.neutral), lexicon.entries("word")
-    assert all(groups[tuple(tokenize(a))] != groups[tuple(tokenize(b))] for a, b in pairs.items())
-    one_way = [word for word, other in pairs.items() if pairs[other] != word]
-    assert sorted(one_way) == [
-        "auntie", "aunties", "bloke", "blokes", "chap", "chaps", "fiancee", "friar", "friars", "grandad", "guy", "guys",
-        "lord", "lords", "ma'am", "mademoiselle", "miss", "ms", "mum", "mummy", "mums", "nana",
-    ]  # fmt: skip
-    # What both words of a pair become is the same, so that a swap does not change it.
-    apart = {word for word, other in pairs.items() if neutral.get(word) != neutral.get(other)}
-    assert apart == {"bloke", "blokes", "chap", "chaps", "guy", "guys", "lord", "lords"}
 
 
 def slow_lexicon(content: bytes) -> list[tuple[str, str]]:

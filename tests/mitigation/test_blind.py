@@ -26,22 +26,15 @@ def test_by_hand():
     assert one("") == ""
 
 
-def test_phrases_are_one_mask_and_tokens_as_counted(tmp_path):
-    (tmp_path / "age.toml").write_text(
-        'groups = ["young", "old"]\n[words]\nyoung = ["young people", "teen"]\nold = ["old"]\n', encoding="utf-8"
-    )
-    age = Scoring(load_lexicon(tmp_path / "age.toml"))
+def test_phrases_are_one_mask_and_tokens_as_counted():
+    age = Scoring(load_lexicon({"young": ["young people", "teen"], "old": ["old"]}))
     assert one("Young  people and old people, young and teen", age) == "[MASK] and [MASK] people, young and [MASK]"
-    scoring = Scoring(load_lexicon("gender-en"), tokens="whitespace")
-    assert one("She is  here, she, HE", scoring) == "[MASK] is  here, she, [MASK]"
+    assert one("She is  here, she, HE", Scoring(GENDER.lexicon, tokens="whitespace")) == "[MASK] is  here, she, [MASK]"
 
 
 def test_a_table_keeps_its_other_columns():
     table = pl.DataFrame({"doc_id": ["1", "2"], "text": ["he", "it"], "url": ["a", "b"]})
-    assert blind(table, GENDER).to_dicts() == [
-        {"doc_id": "1", "text": "[MASK]", "url": "a"},
-        {"doc_id": "2", "text": "it", "url": "b"},
-    ]
+    assert blind(table, GENDER).rows() == [("1", "[MASK]", "a"), ("2", "it", "b")]
 
 
 def test_a_mask_that_would_be_counted_is_refused():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Annotated, ClassVar
 
@@ -19,10 +18,8 @@ from evenrank.mitigation.reorderings import (
     METHODS,
     Fair,
     GroupedLists,
-    Reordering,
     Shift,
     add_reordering,
-    lean_offsets,
     m_table,
     make_method,
     reordered,
@@ -53,9 +50,6 @@ class Reversed:
         return np.arange(len(lists.scores))[::-1]
 
 
-every_method = pytest.mark.parametrize("name", [*METHODS, SecondFirst.name])
-
-
 @pytest.fixture(scope="module", autouse=True)
 def own_method() -> Iterator[None]:
     add_reordering(SecondFirst)
@@ -64,52 +58,9 @@ def own_method() -> Iterator[None]:
     del METHODS[SecondFirst.name]
 
 
-def made(name: str) -> Reordering:
-    """The method against a lean towards m."""
-    return make_method(name, one_list([0, 0, 0, -1, 1]))
-
-
-@every_method
+@pytest.mark.parametrize("name", [*METHODS, SecondFirst.name])
 def test_every_method_keeps_to_the_contract(name: str) -> None:
-    check_reordering(lambda: made(name))
-
-
-def discounted(values: Array, order: Array) -> float:
-    return float((values[order] / np.log2(np.arange(2, 2 + len(order)))).sum())
-
-
-def aim(name: str, method: Reordering) -> Callable[[GroupedLists, Array], float]:
-    """What a method raises."""
-    if name == "neutral":
-        return lambda lists, order: discounted(lists.neutrality, order)
-    if isinstance(method, Shift):
-        return lambda lists, order: discounted(np.append(method.offsets, 0)[lists.group], order)
-    return lambda lists, order: discounted((lists.group == 1).astype(float), order)
-
-
-@every_method
-@pytest.mark.parametrize("group", [[0, 0, -1, 0, 0, 1, 0, -1, 1, 1], [0] * 5 + [1] * 6 + [-1]])
-def test_a_larger_strength_goes_further(name: str, group: list[int]) -> None:
-    lists = one_list(group, [0.3, 0.5, 0.2])
-    method = make_method(name, lists)
-    raised = aim(name, method)
-    found = [raised(lists, method.order(lists, strength)) for strength in np.linspace(0, 1, 21)]
-    assert found[-1] > found[0]
-    # What the others promise are their bounds, see below.
-    if name in ("neutral", "shift"):
-        assert (np.diff(found) >= -1e-9).all()
-
-
-@pytest.mark.parametrize("name", ["fair", "detconstsort"])
-def test_what_a_larger_strength_meets_a_smaller_one_asked_for(name: str) -> None:
-    group = np.random.default_rng(2).permutation(np.repeat([0, 1, -1], 20)).tolist()
-    lists = one_list(group, [1 / 3, 1 / 3, 1 / 3])
-    method = make_method(name, lists)
-    asked = np.linspace(0, 1, 11)
-    for smaller, larger in itertools.combinations(asked, 2):
-        order = method.order(lists, larger)
-        assert method.unmet(lists, order, larger).tolist() == [0]  # type: ignore[attr-defined]
-        assert method.unmet(lists, order, smaller).tolist() == [0]  # type: ignore[attr-defined]
+    check_reordering(lambda: make_method(name, one_list([0, 0, 0, -1, 1])))
 
 
 def test_a_method_of_ones_own_rebalances_by_its_name() -> None:
@@ -122,21 +73,6 @@ def test_a_method_of_ones_own_rebalances_by_its_name() -> None:
     # b passes a from 0.2 on; c, without relevance, only ties with it at 1.
     assert orders == ["abc", "bac", "bac"]
     assert made.method == "second-first"
-
-
-def test_made_with_what_they_need() -> None:
-    lists = one_list([0, 0, 1, -1], [0.5, 0.25, 0.25])
-
-    def has(name: str, *fields: str, **options: object) -> list[object]:
-        values = [getattr(make_method(name, lists, **options), field) for field in fields]
-        return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-
-    # m has 0.64 of 0.5, f 0.2 of 0.25.
-    assert has("fair", "protected", "alpha") == [1, 0.1]
-    assert has("fair", "protected", "alpha", protected="m", alpha=0.05) == [0, 0.05]
-    assert has("shift", "offsets") == [lean_offsets(lists).tolist()]
-    assert has("shift", "per", "offsets", per="magnitude") == ["magnitude", [-1]]
-    assert has("shift", "offsets", offsets=[0.5, -1]) == [[0.5, -1]]
 
 
 def made_with(name: str, **options: object) -> Callable[[], object]:
@@ -152,8 +88,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (made_with("detconstsort", alpha=1), "detconstsort has no option 'alpha', only `top`"),
     (made_with("fair", per=1), "fair has no option 'per', only `protected`, `alpha`, `top`"),
     (made_with("fair", protected="x"), "`protected`: expected m or f, found 'x'"),
-    (made_with("fair", protected=True), "`protected`: expected m or f, found 'True'"),
-    (made_with("fair", alpha="a"), "`alpha`: expected a number from 0.001 to 0.5, found 'a'"),
     (made_with("shift", per="x"), "`per`: expected group or magnitude, found 'x'"),
     (lambda: make_method("fair", one_list([-1], [1])), "fair needs groups of documents"),
     (lambda: Fair(-1), "`protected`: expected the number of a group, found -1"),
@@ -162,9 +96,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: m_table(0, 0.5), "`k`: expected 1 or more, found 0"),
     (shifted([1.0]), "`offsets`: expected 2, found 1"),
     (shifted([1.0, 2.0], "magnitude"), "`offsets`: expected 1, found 2"),
-    (shifted([float("nan"), 1.0]), "`offsets`: expected a number for each group"),
     (shifted(["a", "b"]), "`offsets`: expected a number for each group"),
-    (shifted(1.0), "`offsets`: expected a number for each group"),
     (shifted([1.0], "document"), "`per`: expected group or magnitude, found 'document'"),
     (lambda: add_reordering(SecondFirst), "there is a method named second-first already"),
     (

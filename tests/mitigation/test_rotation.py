@@ -8,15 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from evenrank.files import EvenrankError, InputError
-from evenrank.files.sentences import sentence_starts
+from evenrank.files import InputError
 from evenrank.files.squad import load_squad
 from evenrank.mitigation.rotation import (
     cut_of,
@@ -28,7 +25,6 @@ from evenrank.mitigation.rotation import (
     rotated,
 )
 
-XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad" / "xquad.en.json"
 SPACES = [" ", "  ", "\t", "\n", "\u00a0", "\u0085", "\u2003", "\u3000", "\u1680", "\u2028", "\u205f", "\x1c"]
 WORDS = ["a", "The", "naïve", "end.", "Mr.", "J.", '"Yes."', "日本", "why?", "(so!)", "e.g.", "“Now.”", "\u200b", "é."]
 any_character = st.characters(codec="utf-8")
@@ -97,10 +93,6 @@ def test_every_cut_is_as_likely() -> None:
 
 
 def test_sentences() -> None:
-    text = 'Dr. No met J. Smith. "He left." Then (it rained!) so 3 came. Mr. X asked: why? Yes. e.g. é. é'
-    words = text.split()
-    begins = [words[i] for i in sentence_starts(words)]
-    assert begins == ["Dr.", '"He', "Then", "Mr.", "Yes.", "é"]
     found = {rotate_texts(table("One two. Three four. Five"), seed, "sentence")[0][0] for seed in range(30)}
     assert found == {"One two. Three four. Five", "Three four. Five One two.", "Five One two. Three four."}
 
@@ -119,22 +111,15 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rotate(*arguments: object):
-    from evenrank.cli import app
-
-    return CliRunner().invoke(app, ["rotate", *map(str, arguments)])
-
-
-def test_the_command(home: Path) -> None:
+def test_the_command(home: Path, evenrank) -> None:
     seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 2)
     out = home / "r.tsv"
-    done = rotate(home / "c.tsv", "--out", out, "--answers", home / "a.json", "--seed", seed, "--quiet")
-    assert done.exit_code == 0, done.output
+    done = evenrank("rotate", home / "c.tsv", "--out", out, "--answers", home / "a.json", "--seed", seed, "--quiet")
+    assert "2 answers moved along, 1 split and left out" in done.err
     lines = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
     assert lines[0] == ["0", "three four one two"]
     assert lines[1] == ["x", ""]
     assert sorted(lines[2][1].split()) == ["here", "last", "one"]
-    assert "2 answers moved along, 1 split and left out" in done.output
     manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))
     assert manifest["answers_file"] == str(home / "a.json")
     assert (manifest["mode"], manifest["seed"], manifest["documents"], manifest["words"]) == ("word", seed, 3, 7)
@@ -151,55 +136,41 @@ def test_a_file_holds_what_a_table_holds_for_any_cores_and_blocks(
     frame = pl.DataFrame({"doc_id": ids, "text": [f"w{i} x  y. Z\u00a0{'q “r” ' * (i % 7)}" for i in range(302)]})
     frame.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
     expected = list(zip(ids, rotate_texts(frame, 5)[0], strict=True))
-    contents = set()
     for size, cores in ((1 << 24, 1), (700, 4), (2000, 2)):
         block_bytes(size)
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         done = rotate_collection(tmp_path / "c.tsv", out=(out := tmp_path / f"r.{form}"), seed=5)
         assert (done.documents, done.answers) == (302, None)
-        if form != "parquet":
-            contents.add(out.read_bytes())
         if form == "tsv":
-            assert [tuple(line.split("\t")) for line in out.read_text(encoding="utf-8").splitlines()] == expected
+            assert out.read_text(encoding="utf-8") == "".join(f"{doc}\t{text}\n" for doc, text in expected)
         else:
             assert (pl.read_parquet if form == "parquet" else pl.read_ndjson)(out).rows() == expected
-    assert len(contents) <= 1
 
 
 REFUSED = [
     ("--mode line", "expected word or sentence, found 'line'"),
-    ("--seed -1", "expected 0 to 18446744073709551615, found -1"),
     ("--answers-out x", "--answers-out needs --answers"),
     ("--out r.tsv.gz", "r.tsv.gz: expected a TSV, .jsonl or .parquet to write, found .gz"),
     ("--answers other.json", "the paragraph '0' has another text in the collection"),
     ("--answers absent.json", "1 paragraphs are not in the collection: '9'"),
     ("--answers none.json", "expected SQuAD's form"),
-    ("--answers a.json --answers-out o.tsv --out o.tsv", "cannot be written: it is another output too"),
-    ("--answers a.json --answers-out sub/../o.tsv --out o.tsv", "cannot be written: it is another output too"),
-    ("--answers a.json --answers-out o.tsv.manifest.json --out o.tsv", "cannot be written: it is another output too"),
-    ("--answers a.json --answers-out c.tsv", "cannot be written: it is an input"),
-    ("--answers a.json --out a.json", "cannot be written: it is an input"),
-    ("--out c.tsv", "cannot be written: it is an input"),
-    ("--answers o.tsv.manifest.json --answers-out b.json --out o.tsv", "cannot be written: it is an input"),
 ]
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED)
-def test_refused_and_nothing_written(home: Path, options: str, message: str, monkeypatch) -> None:
+def test_refused_and_nothing_written(home: Path, options: str, message: str, monkeypatch, evenrank) -> None:
     monkeypatch.chdir(home)
-    (home / "sub").mkdir()
-    (home / "o.tsv.manifest.json").write_bytes((home / "a.json").read_bytes())
     for name, content in (
         ("other", squad("one two", [("two", 4)])),
         ("absent", squad("one two", [("two", 4)], "9")),
         ("none", {"data": [{"paragraphs": [{}]}]}),
     ):
         (home / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    before = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
-    done = rotate("c.tsv", *(() if "--out " in options else ("--out", "r.tsv")), *options.split())
-    assert isinstance(done.exception, EvenrankError)
-    assert message in str(done.exception)
-    assert {path: path.read_bytes() for path in home.iterdir() if path.is_file()} == before
+    before = {*home.iterdir()}
+    done = evenrank("rotate", "c.tsv", *(() if "--out " in options else ("--out", "r.tsv")), *options.split())
+    assert done.status == 2
+    assert message in done.err
+    assert {*home.iterdir()} == before
 
 
 def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
@@ -208,24 +179,6 @@ def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
         rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.tsv")
     assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
     assert rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.parquet").documents == 1
-
-
-@pytest.mark.skipif(not XQUAD.is_file(), reason="../shared/data is not here")
-def test_xquads_answers_move_along(tmp_path: Path) -> None:
-    data = json.loads(XQUAD.read_text(encoding="utf-8"))
-    contexts = [paragraph["context"] for article in data["data"] for paragraph in article["paragraphs"]]
-    pl.DataFrame({"id": [str(i) for i in range(len(contexts))], "text": contexts}).write_ndjson(tmp_path / "c.jsonl")
-    found = rotate_collection(
-        tmp_path / "c.jsonl", out=tmp_path / "r.tsv", answers=XQUAD, answers_out=tmp_path / "a.json"
-    )
-    before, after = load_squad(XQUAD).answers(), load_squad(tmp_path / "a.json").answers()
-    assert found.documents == 240
-    assert before.height == (found.answers or 0) + (found.split or 0)
-    assert after.height == found.answers
-    # Every answer that is kept is one that was there, white space aside.
-    kept = Counter(after["answer"].to_list())
-    assert not kept - Counter(" ".join(answer.split()) for answer in before["answer"])
-    assert np.mean(after["answer_start"].to_numpy() == 0) < 0.2
 
 
 @given(st.lists(texts | st.sampled_from(["", " \r\n", "a b " * 40]), min_size=1, max_size=6), st.integers(0, 5))
@@ -241,7 +194,7 @@ def test_lines_hold_what_a_table_holds(
     assert (folder / "r.tsv").read_bytes() == "".join(lines).encode()
 
 
-def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path) -> None:
+def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path, evenrank) -> None:
     def ask(name: str, answer: dict[str, object], **more: object) -> dict[str, object]:
         return {"id": name, "answers": [answer], **more}
 
@@ -254,11 +207,11 @@ def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path) -> Non
     data = {"data": [{"paragraphs": [{"context": "one two three four", "qas": questions}]}]}
     (home / "a.json").write_text(json.dumps(data), encoding="utf-8")
     seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 2)
-    done = rotate(home / "c.tsv", "--out", home / "r.tsv", "--answers", home / "a.json", "--seed", seed, "--quiet")
-    assert done.exit_code == 0, done.output
-    assert "placed at the first match of their text: 1 of 3." in done.output
-    assert "moved to the nearest match of their text: 1 of 3." in done.output
-    assert "left out: 1 of 3: 'five' (question c)." in done.output
+    files = ("--out", home / "r.tsv", "--answers", home / "a.json")
+    said = evenrank("rotate", home / "c.tsv", *files, "--seed", seed, "--quiet").err
+    assert "placed at the first match of their text: 1 of 3." in said
+    assert "moved to the nearest match of their text: 1 of 3." in said
+    assert "left out: 1 of 3: 'five' (question c)." in said
     moved = load_squad(home / "r.tsv.answers.json").answers()
     assert moved.select("query_id", "answer", "answer_start").rows() == [("a", "two", 15), ("b", "four", 6)]
     manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))

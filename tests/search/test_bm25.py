@@ -14,10 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError, Run, read_queries, read_texts
-from evenrank.files.synthetic import SyntheticConfig, generate
-from evenrank.models.scorers import TextPairs
-from evenrank.search.analysis import LANGUAGES, STOP_WORD, UNKNOWN, Analyzer, stop_list
+from evenrank.files import EvenrankError, Run
+from evenrank.search.analysis import Analyzer
 from evenrank.search.bm25 import BM25Scorer, Index
 from evenrank.search.expansion import RM3
 from evenrank.search.indexes import retrieve
@@ -85,30 +83,18 @@ def test_agrees_with_bm25s() -> None:
         np.testing.assert_allclose(mine["score"].to_numpy(), scores[rows], rtol=2e-6)
 
 
-@pytest.mark.parametrize("k", [1, 7, 50])
-def test_batches_agree_and_the_cut_is_exact(k: int) -> None:
-    """Many equal scores: the run is the same however the collection is cut, and equal to the whole list's beginning."""
-    rng = np.random.default_rng(2)
+def test_batches_agree_and_the_cut_is_exact() -> None:
+    """Many equal scores."""
+    rng, k = np.random.default_rng(2), 7
     texts = random_texts(rng, 400, 12, 4)
     collection = documents(*texts, ids=[f"x{i}" for i in rng.permutation(400)])
     asked = questions(*random_texts(rng, 30, 12, 4), "w001")
     found = retrieve(collection, asked, k=k).table
-    assert retrieve(collection.iter_slices(37), asked, k=k).table.equals(found)
     # Equal scores come from the counts alone, so the order of the documents changes nothing either.
     assert retrieve(collection.sample(fraction=1, shuffle=True, seed=3), asked, k=k).table.equals(found)
     assert found.equals(retrieve(collection, asked, k=400).table.filter(pl.col("rank") <= k))
     ties = search(documents(*["cat"] * 5, "dog", ids=["b", "e", "10", "9", "a", "z"]), "cat", k=3).table
     assert ties["doc_id"].to_list() == ["e", "b", "a"]
-
-
-def test_queries_without_rows_are_counted() -> None:
-    run = search(documents("a cat", "a dog"), "cat", "the of", "", "zebra", k=5)
-    assert (run.name, run.queries.to_list()) == ("bm25", ["q1"])
-    assert run.notes == (
-        "bm25: BM25 (Lucene's form), k1 0.9, b 0.4, stop words english (33), stemmer english",
-        "bm25: 2 queries have no word left after stop words and no documents",
-        "bm25: 1 query has no word of the collection and no documents",
-    )
 
 
 GERMAN = documents("die Krankenschwestern auf der Station", "der Pilot und die Flüge", "das ist nicht so")
@@ -118,11 +104,9 @@ CATS = documents("the cats ran", "a running cat")
 @pytest.mark.parametrize(
     ("collection", "query", "settings", "ids", "note"),
     [
-        (CATS, "the cat running", {"stopwords": None, "stemmer": None}, ["d2", "d1"], ", no stop words, no stemmer"),
         (CATS, "The cat", {"stopwords": ["CAT", "cats"], "stemmer": "porter"}, ["d1"], "given (2), stemmer porter"),
-        # Only the noun counts, in the singular too; with English stop words "die" and "ist" find every document.
+        # Only the noun counts, in the singular too.
         (GERMAN, "Wer ist die Krankenschwester?", {"stopwords": "german", "stemmer": "german"}, ["d1"], "german"),
-        (GERMAN, "Wer ist die Krankenschwester?", {"stemmer": "german"}, ["d1", "d3", "d2"], "german"),
         (documents("kissa ja koira", "kissa"), "kissa koira", {"stopwords": "words.txt"}, ["d1"], "txt (2), stemmer"),
     ],
 )
@@ -132,19 +116,6 @@ def test_analysis_can_be_set(collection, query, settings, ids, note, tmp_path: P
     found = search(collection, query, **settings)
     assert found.table["doc_id"].to_list() == ids
     assert note in found.notes[0]
-
-
-@pytest.mark.parametrize("language", sorted(LANGUAGES))
-def test_stop_words_of_a_language(language: str) -> None:
-    analyzer = Analyzer(language, language)
-    assert re.search(rf"^stop words {language} \(\d\d+\), stemmer {language}$", analyzer.description)
-    from bm25s import stopwords
-
-    name = "EN" if language == "english" else language.upper()
-    assert stop_list(language) == set(getattr(stopwords, f"STOPWORDS_{name}"))
-
-
-# --- numbers at the ends of their ranges ----------------------------------------------------------------------------
 
 
 def test_weights_at_the_ends_of_their_range() -> None:
@@ -164,29 +135,6 @@ def test_weights_at_the_ends_of_their_range() -> None:
         infinite.search(questions("cat^1e9"), weighted=True)
 
 
-def test_a_list_is_no_longer_than_the_collection() -> None:
-    found = search(documents("cat", "cat dog"), "cat", k=2**31 - 1, rm3=RM3(2**31 - 1, 2**31 - 1))
-    assert sorted(found.table["doc_id"]) == ["d1", "d2"]
-
-
-def test_a_query_teaches_nothing() -> None:
-    analyzer = Analyzer()
-    grown = analyzer.terms(pl.Series("text", ["Cats the DOGS cat", "", "x"]), grow=True)
-    assert grown.rows() == [(0, 0), (0, 1), (0, 0)]
-    asked = analyzer.terms(pl.Series("text", ["zebra", "the dog", "zebra cat"]), grow=False)
-    assert asked.rows() == [(0, UNKNOWN), (1, STOP_WORD), (1, 1), (2, UNKNOWN), (2, 0)]
-    assert analyzer.size == 2
-    assert analyzer.terms(pl.Series("text", ["zebra"]), grow=True).rows() == [(0, 2)]
-
-
-def test_documents_without_terms() -> None:
-    table = search(documents("the", "", "cat"), "cat").table
-    assert table["doc_id"].to_list() == ["d3"]
-    # N = 3, one document with the term, lengths 0, 0, 1.
-    expected = math.log(1 + 2.5 / 1.5) / (1 + 0.9 * (0.6 + 0.4 * 3))
-    assert table["score"].item() == pytest.approx(expected, rel=1e-6)
-
-
 WEIGHT = "query q1: expected a weight from 0 to 1000000000 after ^, found"
 
 
@@ -194,37 +142,20 @@ WEIGHT = "query q1: expected a weight from 0 to 1000000000 after ^, found"
     ("collection", "query", "settings", "message"),
     [
         (documents("a cat"), "zebra", {}, "none of the 1 queries has a word of the collection"),
-        (documents("the", ""), "cat", {}, "none of the 1 queries has a word of the collection"),
         # Too light to count.
         (documents("a man"), "man^1e-25", {"weighted": True}, "none of the 1 queries has a word of the collection"),
         ([], "cat", {}, "the collection has no document"),
         ("none.tsv", "cat", {"k": 0}, "`k`: expected 1 or more, found 0"),
         ("none.tsv", "cat", {"k1": -0.1}, "`k1`: expected a number from 0 to 1000000, found -0.1"),
-        ("none.tsv", "cat", {"k1": math.nan}, "`k1`: expected a number from 0 to 1000000, found nan"),
-        ("none.tsv", "cat", {"b": 1.5}, "`b`: expected a number from 0 to 1, found 1.5"),
-        ("none.tsv", "cat", {"stemmer": "klingon"}, "`stemmer`: expected one of arabic, "),
-        ("none.tsv", "cat", {"stopwords": "dutsh"}, "`stopwords`: no such file and no list 'dutsh' (the lists are eng"),
         *(
             (documents("cat"), f"cat^{weight}", {"weighted": True}, WEIGHT)
-            for weight in ("x", "", "1e300", "1.0000001e9", "inf", "nan", "-1", "1e999")
+            for weight in ("x", "", "1.0000001e9", "inf", "nan", "-1")
         ),
     ],
 )
 def test_mistakes_are_told(collection, query, settings, message) -> None:
     with pytest.raises(EvenrankError, match=f"^{re.escape(message)}"):
         search(collection, query, **settings)
-
-
-def test_reads_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "collection.tsv"
-    path.write_text("d1\ta cat\nd2\ta dog\n")
-    assert retrieve(path, questions("dogs")).table["doc_id"].to_list() == ["d2"]
-    path.write_text("d1\ta cat\nd1\ta dog\n")
-    with pytest.raises(InputError, match="appears twice"):
-        retrieve(path, questions("dogs"))
-
-
-# --- a scorer -------------------------------------------------------------------------------------------------------
 
 
 def collection_of(*texts: str) -> dict[str, str]:
@@ -249,10 +180,11 @@ def test_scores_of_any_texts_by_hand() -> None:
     scorer = BM25Scorer(collection_of("the cat sat", "cats, cats and dogs; a cat"))
     cat = math.log(1 + (2 - 2 + 0.5) / (2 + 0.5))
     mouse = math.log(1 + (2 - 0 + 0.5) / (0 + 0.5))
-    scores = scorer.score(["cats", "cat cat", "mouse", "the", "fish"], ["cat", *["mouse, a mouse: cat"] * 4])
+    scores = scorer.score(["cats", "cat cat", "mouse", "the", "fish"], ["cat", *["mouse, the mouse: cat"] * 4])
     one, three = (0.9 * (1 - 0.4 + 0.4 * length / 3) for length in (1, 3))
     expected = [cat / (1 + one), 2 * cat / (1 + three), mouse * 2 / (2 + three), 0, 0]
     assert scores == pytest.approx(expected, rel=1e-12)
+    assert (scorer.facts()["documents"], scorer.facts()["average_length"]) == (2, 3)
     # A collection without words.
     assert BM25Scorer(collection_of("", "the")).score(["cat"], ["cat"]).tolist() == [pytest.approx(math.log(6) / 1.9)]
 
@@ -268,57 +200,9 @@ def test_equals_the_slow_loop(collection, pairs, k1, b) -> None:
     assert scores == pytest.approx([by_loops(query, text, collection, k1, b) for query, text in pairs], rel=1e-12)
 
 
-def agrees(folder: Path, **settings: float) -> int:
-    """Compares the scores with the first stage's, and returns how many there are."""
-    collection, queries = folder / "collection.tsv", read_queries(folder / "queries.tsv")
-    table = retrieve(collection, queries, k=50, **settings, quiet=True).table  # type: ignore[arg-type]
-    pairs = TextPairs.of_run("bm25", table, collection, queries)
-    scores = BM25Scorer(collection, **settings).bind(pairs, 32)(np.arange(pairs.size))  # type: ignore[arg-type]
-    # Those of the first stage are kept in single precision.
-    np.testing.assert_allclose(scores, table["score"], rtol=1e-6)
-    return len(scores)
-
-
-def test_the_first_stages_scores(tmp_path: Path) -> None:
-    generate(SyntheticConfig(passages=200, queries=20)).write(tmp_path)
-    assert agrees(tmp_path, k1=1.6, b=0.9) > 500
-
-
-def test_the_first_stages_scores_of_grep_biasir(shared_data: Path) -> None:
-    assert agrees(shared_data / "grepbiasir") == 5268
-
-
-def test_batches_and_files_give_the_same(tmp_path: Path) -> None:
-    texts = {f"d{i}": " ".join(f"w{j}" for j in range(i % 7, 12)) for i in range(40)}
-    frame = pl.DataFrame({"doc_id": list(texts), "text": list(texts.values())})
-    path = tmp_path / "c.tsv"
-    frame.write_csv(path, separator="\t", include_header=False)
-    passages = read_texts(path, frame["doc_id"])["text"].to_list()
-    whole = BM25Scorer(texts)
-    for other in (BM25Scorer(frame.iter_slices(7)), BM25Scorer(path)):
-        np.testing.assert_array_equal(
-            whole.score(["w3 w11 w0"] * 40, passages), other.score(["w3 w11 w0"] * 40, passages)
-        )
-        assert whole.facts() == other.facts()
-
-
-def test_facts_and_what_it_reads() -> None:
-    scorer = BM25Scorer(collection_of("the cat", "dog dog dog"), k1=1.2)
-    analysis = "stop words english (33), stemmer english"
-    assert scorer.facts() == {"kind": "bm25", "model": "bm25", "k1": 1.2, "b": 0.4, "analysis": analysis,
-                              "documents": 2, "average_length": 2.0}  # fmt: skip
-    assert scorer.reads_to(["a", "b"], ["four", ""]) == [4, 0]
-
-
-@pytest.mark.parametrize(
-    ("collection", "settings", "message"),
-    [
-        ({}, {}, "expected at least one row, found none"),
-        ({"d1": "a"}, {"k1": -1}, "`k1`: expected a number from 0 to 1000000, found -1"),
-        ({"d1": "a"}, {"b": 1.5}, "`b`: expected a number from 0 to 1, found 1.5"),
-        ({"d1": "a"}, {"stemmer": "klingon"}, "`stemmer`: expected one of"),
-    ],
-)
-def test_bad_settings_of_a_scorer(collection, settings, message) -> None:
-    with pytest.raises(EvenrankError, match=re.escape(message)):
-        BM25Scorer(collection, **settings)
+def test_bad_settings_of_a_scorer() -> None:
+    with pytest.raises(EvenrankError, match="expected at least one row, found none"):
+        BM25Scorer({})
+    for settings in ({"k1": -1}, {"b": 1.5}, {"stemmer": "klingon"}):
+        with pytest.raises(EvenrankError, match=f"^`{next(iter(settings))}`: expected"):
+            BM25Scorer({"d1": "a"}, **settings)  # type: ignore[arg-type]

@@ -13,17 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.json_values import json_values
 from evenrank.search.debias import case_forms
 from evenrank.search.embeddings import (
     EvaluationSettings,
     Vectors,
     WordSets,
     analogy,
-    bias_subspace,
     check_equality,
     evaluate_bias,
-    gender_en,
     hard_debias,
     load_word_sets,
     most_biased,
@@ -40,9 +37,6 @@ def vectors_of(rows: dict[str, list[float]]) -> Vectors:
 
 def random_vectors(words: list[str], dimensions: int, seed: int) -> Vectors:
     return Vectors(tuple(words), np.random.default_rng(seed).normal(size=(len(words), dimensions)).astype(np.float32))
-
-
-# --- a slow, obvious version -----------------------------------------------------------------------------------------
 
 
 def slow(vectors: Vectors, definitional, equalize, specific, k: int) -> np.ndarray:
@@ -124,23 +118,15 @@ def test_letter_cases() -> None:
     # One word in two spellings is no pair.
     assert case_forms(("ß", "SS")) == [("ß", "ss")]
     priest = ("Catholic_priest", "nun")
-    forms = [priest, ("Catholic_Priest", "Nun"), ("CATHOLIC_PRIEST", "NUN")]
-    assert case_forms(priest, {"Catholic_priest", "nun"}) == forms
     words = ("he", "He", "MEN", "mens", "x")
     np.testing.assert_array_equal(specific_words(words, ["HE", "men"]), [True, True, True, False, False])
     # Pairs are equalised as written too.
     vectors = random_vectors(["she", "he", "Catholic_priest", "nun", "NUN", "CATHOLIC_PRIEST", "Nurse"], 6, 1)
     found = hard_debias(vectors, [["she", "he"]], [priest], [])
     assert (found.equalized, found.missing["equalize"]) == (((2, 3), (5, 4)), ())
-    rows = found.vectors.matrix.astype(np.float64)
-    for first, second in found.equalized:
-        assert rows[6] @ rows[first] == pytest.approx(rows[6] @ rows[second], abs=1e-6)
     # Without a vector for the word as written, the form that has one counts.
     lower = random_vectors(["she", "he", "catholic_priest", "nun", "Nurse"], 6, 1)
     assert hard_debias(lower, [["she", "he"]], [priest], []).equalized == ((2, 3),)
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
 
 
 def test_by_hand() -> None:
@@ -170,17 +156,6 @@ def test_equalising_by_hand() -> None:
     z = 0.5**0.5
     np.testing.assert_allclose(found.vectors.matrix[2:4], [[0.5, 0.5, z], [0.5, 0.5, -z]], atol=1e-7)
     assert found.check.holds()
-
-
-def test_fewer_pairs_than_components() -> None:
-    vectors = random_vectors(NAMES, 10, 0)
-    two = bias_subspace(vectors, [["aa", "bb"], ["cc", "dd"]], 9)
-    assert (two.basis.shape, sum(two.explained)) == ((2, 10), pytest.approx(1))
-    # The first word of a pair lies on the positive side.
-    for pair in (["aa", "bb"], ["bb", "aa"]):
-        first, second = (vectors.matrix[NAMES.index(word)] for word in pair)
-        basis = bias_subspace(vectors, [pair]).basis[0]
-        assert basis @ (first / np.linalg.norm(first)) > basis @ (second / np.linalg.norm(second))
 
 
 def test_few_sets_and_missing_words_are_told() -> None:
@@ -217,21 +192,9 @@ def test_words_within_the_subspace_and_empty_vectors() -> None:
     assert np.linalg.norm(left) == pytest.approx(1, abs=1e-6)
 
 
-def test_the_check_finds_what_is_wrong() -> None:
-    vectors = vectors_of({"a": [1, 0], "b": [0, 1], "w": [1, 0.001], "v": [0.6, 0.8]})
-    check = check_equality(vectors, np.array([False, False, True, True]), [(0, 1)])
-    assert check.dot == pytest.approx(0.999, abs=1e-6)
-    # w lies next to a: ‖w − a‖ = 0.001.
-    assert check.distance == pytest.approx((1 + 0.999**2) ** 0.5 - 0.001, abs=1e-6)
-    assert not check.holds()
-    nothing = check_equality(vectors, np.zeros(4, np.bool_), [(0, 1)])
-    assert (nothing.dot, nothing.words, nothing.pairs) == (0, 0, 1)
-
-
-@pytest.mark.parametrize(("pairs", "dimensions"), [(1, 3), (5, 50), (45, 50), (200, 2)])
-@pytest.mark.parametrize("block", [7, 2048])
-def test_the_check_of_any_vectors(pairs, dimensions, block, monkeypatch) -> None:
-    monkeypatch.setattr("evenrank.search.debias._WORDS", block)
+@pytest.mark.parametrize(("pairs", "dimensions"), [(5, 50), (45, 50), (90, 2)])
+def test_the_check_of_any_vectors(pairs, dimensions, monkeypatch) -> None:
+    monkeypatch.setattr("evenrank.search.debias._WORDS", 7)
     words = [f"w{i}" for i in range(2 * pairs + 60)]
     vectors = random_vectors(words, dimensions, pairs)
     sets = [(2 * i, 2 * i + 1) for i in range(pairs)]
@@ -239,14 +202,13 @@ def test_the_check_of_any_vectors(pairs, dimensions, block, monkeypatch) -> None
     check = check_equality(vectors, neutral, sets)
     # Where the differences fill more than 32 directions, and where they do not.
     assert (check.dot, check.distance) == pytest.approx(slow_gaps(vectors, neutral, sets), rel=1e-5)
-    assert (check.words, check.pairs) == (60, pairs)
+    assert (check.words, check.pairs, check.holds()) == (60, pairs, False)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"components": 0}, "`components`: expected 1 or more, found 0"),
-        ({"components": 6}, r"`components`: expected 1 to 5 \(vectors of 6 dimensions\), found 6"),
         ({"definitional": [["xx", "yy"]]}, r"definitional sets: none has two words with a vector \(xx, yy\)"),
         ({"definitional": [["cc", "same"]]}, "the words of each set have the same vector"),
         ({"equalize": [["aa", "bb"], ["AA", "cc"]]}, "equalize: aa is in two sets, aa / bb and aa / cc"),
@@ -264,17 +226,11 @@ def test_what_cannot_be_done(change: dict, message: str) -> None:
         hard_debias(vectors, [["aa", "bb"]], [], [], in_place=True)
 
 
-# --- the evaluation of bias: by hand, and planted bias that has to be found -----------------------------------------
-
-
 SETTINGS = EvaluationSettings(count=90, train=36)
 
 
 def cos(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-
-# --- the figures by hand ---------------------------------------------------------------------------------------------
 
 
 def test_analogies_by_hand() -> None:
@@ -288,12 +244,6 @@ def test_analogies_by_hand() -> None:
     assert (found.free, found.constrained, found.robust) == (order[0], "queen", True)
     unknown = analogy(vectors, "man", "woman", "nobody")
     assert (unknown.free, unknown.constrained, unknown.robust) == (None, None, None)
-    # The way back from a word that is nearer to another: no robust answer.
-    lopsided = vectors_of({"a": [1, 0], "b": [0, 1], "c": [1, 0.1], "d": [0.1, 1], "e": [1, 0.05]})
-    there = analogy(lopsided, "a", "b", "c")
-    assert there.constrained == "d"
-    assert there.robust == (analogy(lopsided, "b", "a", "d").constrained == "c")
-
     # No word is left.
     for words in ("x", "xyz"):
         left = Vectors(tuple(words), np.eye(3, dtype=np.float32)[: len(words)])
@@ -311,11 +261,7 @@ def test_the_most_biased_words() -> None:
         return [[vectors.words[i] for i in side] for side in most_biased(vectors, direction, neutral, count, 9)]
 
     assert words(1) == [["a"], ["e"]]
-    assert words(2) == [["a", "b"], ["e", "d"]]
-    assert words(500) == words(2)
-
-
-# --- recovery --------------------------------------------------------------------------------------------------------
+    assert words(500) == [["a", "b"], ["e", "d"]]
 
 
 def test_recovery_of_what_is_there_and_what_is_not() -> None:
@@ -345,9 +291,6 @@ def test_recovery_of_what_is_there_and_what_is_not() -> None:
     assert found.linear < 0.75
     with pytest.raises(EvenrankError, match="5 words or more of each side, found 4"):
         recovery(Vectors(words, matrix), (np.arange(4), np.arange(100)))
-
-
-# --- all together ----------------------------------------------------------------------------------------------------
 
 
 def planted(seed: int = 0) -> tuple[Vectors, WordSets]:
@@ -383,7 +326,6 @@ def test_hard_debiasing_hides_the_bias_of_words() -> None:
     # The lean of the second dimension is all still there.
     assert min(after.recovery.kmeans, after.recovery.linear, after.recovery.rbf) > 0.9
     assert [three.a for three in after.analogies] == ["fa"]
-    assert json_values(evaluate_bias(vectors, hard.vectors, sets, settings=SETTINGS)) == json_values(found)
 
 
 def test_few_words_are_said() -> None:
@@ -391,11 +333,9 @@ def test_few_words_are_said() -> None:
     vectors, sets = planted()
     found = evaluate_bias(vectors, None, sets)
     assert found.after is None
-    assert found.settings["most_biased"] < 500
-    assert found.settings["train"] == found.settings["most_biased"] * 2 // 5
+    assert found.settings["train"] == found.settings["most_biased"] * 2 // 5 < 200
     assert any("not 500" in note for note in found.notes)
-    tiny = vectors.keep(["fa", "ma", "xaa"])
-    few = evaluate_bias(tiny, None, sets)
+    few = evaluate_bias(vectors.keep(["fa", "ma", "xaa"]), None, sets)
     assert few.before.recovery is None
     assert any("fb" in note for note in few.notes)
 
@@ -404,7 +344,6 @@ def test_few_words_are_said() -> None:
     ("words", "first", "settings", "message"),
     [
         (slice(None, None, -1), 0, {}, "their order differs"),
-        (slice(1, None), 0, {}, "'fa' is in one of them only"),
         (slice(None), 1, {}, "30 and 29 dimensions"),
         (slice(None), 0, {"count": 0}, "`count`: expected 1 or more, found 0"),
     ],
@@ -416,44 +355,13 @@ def test_before_and_after_have_to_fit(words, first, settings, message) -> None:
         evaluate_bias(vectors, other, sets, settings=EvaluationSettings(**settings))
 
 
-# --- word sets ------------------------------------------------------------------------------------------------------
-
-
-def test_built_in_sets() -> None:
-    sets = gender_en()
-    of_pairs = [word for pair in (*sets.definitional, *sets.equalize) for word in pair]
-    assert set(of_pairs) <= set(sets.specific)
-    assert all(len(set(pair)) == 2 for pair in (*sets.definitional, *sets.equalize))
-    # A word stands in one pair, so that all can be equalised at once.
-    equalized = [word for pair in sets.equalize for word in pair]
-    assert len(set(equalized)) == len(equalized)
-    assert set(sets.occupations).isdisjoint(sets.specific)
-
-
-def test_public_sets(shared_data: Path) -> None:
-    folder = shared_data / "embeddings"
-    definitional, equalize = (read_sets(folder / f"{name}_pairs.json") for name in ("definitional", "equalize"))
-    specific = read_word_list(folder / "gender_specific_seed.json")
-    assert (len(definitional), len(equalize), len(specific)) == (10, 52, 218)
-    words = sorted({form(word) for of in (*definitional, *equalize) for word in of for form in (str, str.title)})
-    words += ["nurse", "Men", "actress"]
-    vectors = Vectors(tuple(words), np.random.default_rng(0).normal(size=(len(words), 20)).astype(np.float32))
-    found = hard_debias(vectors, definitional, equalize, specific)
-    assert found.check.holds()
-    assert not found.neutral[-1]
-    equalized = {tuple(vectors.words[row] for row in of) for of in found.equalized}
-    assert {("he", "she"), ("He", "She"), ("Men", "Women")} <= equalized
-
-
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [
-        (read_sets, '[["a", "b"],\n["c", ]]', "line 2: invalid JSON"),
         (read_sets, '{"a": 1}', "expected a list of lists of words, found"),
         (read_sets, "[]", "found an empty list"),
         (read_sets, '[["a", "b"], ["c"]]', "set 2: expected two words or more, found 1"),
         (read_sets, '["ab", "cd"]', "set 1: expected a list of words"),
-        (read_sets, '[["a", 1]]', "set 1: expected a list of words"),
         (read_sets, '[["a", "a"]]', "set 1: a word is repeated"),
         (read_word_list, '["a", ["b"]]', "entry 2: expected a word"),
         (read_word_list, "", "the file is empty"),

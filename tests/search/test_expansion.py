@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError
 from evenrank.search import expansion
@@ -127,20 +126,9 @@ def test_equal_scores_stand_in_the_vocabularys_order() -> None:
     assert found(queries("q"), vectors, 2) == {"0": ["b", "a"]}
 
 
-def test_which_queries_change() -> None:
-    other = made(nurse=[1, 0], Nurse=[-1, 0], ward=[0, 2], big_hospital=[3, 3], sea=[0.9, 0], calm=[0, 1])
-    asked = queries("nurse", "ward", "zebra")
-    before = expand(asked, vectors=SMALL, k=2)
-    changed = before.changes(expand(asked, vectors=other, k=2))
-    assert changed["query_id"].to_list() == ["0", "1"]
-    assert changed.select("before", "after").row(0) == (["Nurse", "big_hospital"], ["sea", "big_hospital"])
-    assert before.changes(expand(asked, vectors=SMALL, k=2)).height == 0
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: expand(queries("nurse"), vectors=SMALL, k=0), "`k`: expected 1 or more, found 0"),
         (lambda: expand(queries("nurse"), vectors=SMALL, form="l2"), "`form`: expected cosine or dot"),  # type: ignore[arg-type]
         (lambda: expand(queries("zebra"), vectors=SMALL), "no word of any query has a vector"),
         (lambda: expand(queries("nurse"), vectors=SMALL).language_model(1.5), "`weight`: expected a number from 0 to"),
@@ -152,13 +140,7 @@ def test_bad_settings(call: Callable[[], object], message: str) -> None:
         call()
 
 
-def command(*arguments: object):
-    from evenrank.cli import app
-
-    return CliRunner().invoke(app, list(map(str, arguments)))
-
-
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot, evenrank) -> None:
     monkeypatch.chdir(tmp_path)
     asked, out = Path("q.tsv"), Path("o.tsv")
     asked.write_text("0\tnurse ward\n7\tzebra\n", encoding="utf-8")
@@ -166,17 +148,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot) 
     Path("v.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
     Path("w.txt").write_text("\n".join(rows[:3] + rows[4:]) + "\n", encoding="utf-8")
     given_ = ["expand", asked, "--vectors", "v.txt", "--out", out]
-    assert "--changes needs --compare" in str(command(*given_, "--changes", "x").exception)
+    assert "--changes needs --compare" in evenrank(*given_, "--changes", "x").err
     assert not out.exists()
-    done = command(*given_, "--k", 1, "--compare", "w.txt", "--changes", "changes.jsonl")
-    assert done.exit_code == 0, done.output
+    done = evenrank(*given_, "--k", 1, "--compare", "w.txt", "--changes", "changes.jsonl")
     assert out.read_text(encoding="utf-8") == "0\tbig hospital\n7\tzebra\n"
-    assert done.output.splitlines() == snapshot
+    assert done.err.splitlines() == snapshot
     changes = [json.loads(line) for line in Path("changes.jsonl").read_text(encoding="utf-8").splitlines()]
     assert changes == [{"query_id": "0", "before": ["big_hospital"], "after": ["Nurse"]}]
-    # What it writes can be retrieved.
-    assert command(*given_, "--k", 1, "--language-model", 0.5).exit_code == 0
+    assert evenrank(*given_, "--k", 1, "--language-model", 0.5).status == 0
     assert out.read_text(encoding="utf-8").startswith("0\tnurse^0.25 ward^0.25 big^0.25 hospital^0.25\n")
-    Path("c.tsv").write_text("0\tnurse\n1\tbig hospital\n", encoding="utf-8")
-    assert command("retrieve", "c.tsv", out, "--out", "r.run", "--weighted", "--quiet").exit_code == 0
-    assert [line.split()[2] for line in Path("r.run").read_text(encoding="utf-8").splitlines()] == ["1", "0"]

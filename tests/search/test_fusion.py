@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from evenrank.files import EvenrankError, Run, as_run, as_runs, read_run
+from evenrank.files import EvenrankError, Run, read_run
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.search.fusion import Candidates, _hundredths, _moved, interpolate, min_max, reachable, tune
-from given_data import FRAMES, JUDGED, ROWS, RUN, TEXTS, frame
 
 Lists = dict[str, dict[str, float]]
 
@@ -56,7 +53,7 @@ def test_by_hand() -> None:
     second = run("b", {"0": {"c": 10.0, "d": 10.0}})
     found = scores(interpolate([first, second], weights=[0.8, 0.2]))["0"]
     assert found == pytest.approx({"a": 0.8, "b": 0.4, "c": 0.1, "d": 0.1})
-    assert scores(interpolate([first, second], weights=[4, 1]))["0"] == pytest.approx(found)
+    assert scores(interpolate([first, second], weights=[1.6e308, 4e307]))["0"] == pytest.approx(found)
     # A constant list and a huge range.
     found = min_max(run("a", {"0": {"a": 7.0}, "1": {"b": 1.7e308, "c": -1.7e308, "d": 0.0}}))
     assert dict(zip(found["doc_id"], found["scaled"], strict=True)) == {"a": 0.5, "b": 1.0, "d": 0.5, "c": 0.0}
@@ -148,16 +145,13 @@ TWO = made(6, 1.0)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: tune(TWO[:2], qrels=TWO[2], measure="NFaiRR@10"),
-            "`measure`: expected one of effectiveness, found NF",
-        ),
-        (lambda: tune(TWO[:2], qrels=TWO[2], folds=1), "`folds`: expected 2 or more, found 1"),
+        (lambda: tune(TWO[:2], qrels=TWO[2], measure="NFaiRR@10"), "`measure`: expected one of effectiveness"),
         (lambda: tune(TWO[:2], qrels=TWO[2], folds=7), "`folds`: expected 2 to 6"),
         (lambda: interpolate(TWO[:2], weights=[1, 1, 1]), "expected one for each of the 2 runs, found 3"),
-        (lambda: interpolate(TWO[:2], weights=[-1.0, 1.0]), "expected numbers from 0, not all 0"),
-        (lambda: interpolate(TWO[:2], weights=[0.0, 0.0]), "expected numbers from 0, not all 0"),
-        (lambda: interpolate(TWO[:2], weights=[float("nan"), 1.0]), "expected numbers from 0, not all 0"),
+        *(
+            (lambda first=first: interpolate(TWO[:2], weights=[first, -first]), "expected numbers from 0, not all 0")
+            for first in (-1.0, 0.0, float("nan"))
+        ),
         (lambda: interpolate(TWO[:1], weights=[1]), "expected two runs or more, found 1"),
     ],
 )
@@ -167,30 +161,22 @@ def test_what_cannot_be_fused(call, message: str) -> None:
 
 
 @pytest.fixture
-def fuse(tmp_path, monkeypatch):
-    from evenrank.cli import app
-
+def fuse(tmp_path, monkeypatch, evenrank):
     monkeypatch.chdir(tmp_path)
     Path("a.run").write_text("0 Q0 x 1 2 a\n0 Q0 y 2 1 a\n1 Q0 y 1 2 a\n1 Q0 x 2 1 a\n", encoding="utf-8")
     Path("b.run").write_text("0 Q0 y 1 2 b\n0 Q0 x 2 1 b\n1 Q0 y 1 2 b\n", encoding="utf-8")
     Path("qrels").write_text("0 0 x 1\n1 0 x 1\n", encoding="utf-8")
-    return lambda *options, second="b.run": CliRunner().invoke(app, ["fuse", "a.run", second, "--out", "o", *options])
+    return lambda *options, second="b.run": evenrank("fuse", "a.run", second, "--out", "o", *options)
 
 
 def test_the_command(fuse) -> None:
-    assert fuse("--weight", "0.9").exit_code == 0
+    assert fuse("--weight", "0.9").status == 0
     assert scores(read_run("o"))["0"] == pytest.approx({"x": 0.9, "y": 0.1})
     tuned = ("--tune", "RR@10", "--qrels", "qrels", "--folds", "2", "--json", "weights.json")
     done = fuse(*tuned, second="second=b.run")
-    assert done.exit_code == 0, done.output
-    assert "weight of second: mean 0.000, standard deviation 0.000 over the folds" in done.output
+    assert "weight of second: mean 0.000, standard deviation 0.000 over the folds" in done.err
     found = json.loads(Path("weights.json").read_text(encoding="utf-8"))
     assert (found["runs"], found["weights"]["mean"], found["value"]) == (["a", "second"], [1.0, 0.0], 0.75)
-    # Weights of any size.
-    assert not fuse("--weight", "1,1").exit_code
-    plain = scores(read_run("o"))
-    assert not fuse("--weight", "1e308,1e308").exit_code
-    assert scores(read_run("o")) == plain
 
 
 @pytest.mark.parametrize(
@@ -200,18 +186,15 @@ def test_the_command(fuse) -> None:
         ("--weight 0.5 --tune AP", "--weight: not with --tune"),
         ("--tune AP", "--tune needs --qrels"),
         ("--weight x", "expected a number, or one per run separated by commas, found x"),
-        ("--weight 1.5", "expected a number from 0 to 1, found 1.5"),
-        ("--weight .5,.2,.3", "expected one for each of the 2 runs, found 3"),
     ],
 )
 def test_mistakes_are_told(fuse, options, message) -> None:
     done = fuse(*options.split())
-    assert isinstance(done.exception, EvenrankError)
-    assert message in str(done.exception)
+    assert message in done.err
     assert not Path("o").exists()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 5))
 def test_only_reachable_documents_are_needed(seed: int, depth: int) -> None:
     rng = np.random.default_rng(seed)
@@ -224,7 +207,7 @@ def test_only_reachable_documents_are_needed(seed: int, depth: int) -> None:
     whole = Candidates.of([drawn(), drawn()])
     some = reachable(whole, depth)
     assert some.table.height <= whole.table.height
-    for part in range(0, 101, 10):
+    for part in (0, 7, 30, 62, 100):
         weights = np.array([part, 100 - part]) / 100
         first = [one.fused(weights).table.filter(pl.col("rank") <= depth) for one in (whole, some)]
         for query in ("0", "1"):
@@ -232,28 +215,3 @@ def test_only_reachable_documents_are_needed(seed: int, depth: int) -> None:
             assert of[1]["score"].to_list() == pytest.approx(of[0]["score"].to_list())
         if part in (0, 100):
             assert first[0]["doc_id"].to_list() == first[1]["doc_id"].to_list()
-
-
-# --- of whatever Python callers give --------------------------------------------------------------------------------
-
-
-@FRAMES
-def test_the_first_stage_and_fusion(make: Any) -> None:
-    from evenrank.search.fusion import interpolate, tune
-    from evenrank.search.indexes import retrieve
-
-    asked = {"q1": "she", "q2": "nothing he"}
-    found = retrieve(TEXTS, asked, k=5, stopwords=None, quiet=True)
-    assert found.table["doc_id"].to_list() == ["d1", "d2", "d3"]
-    collection = frame(list(TEXTS.items()), "docno text", make)
-    queries = frame(list(asked.items()), "qid query", make)
-    assert retrieve(collection, queries, k=5, stopwords=None, quiet=True).table.equals(found.table)
-    with pytest.raises(EvenrankError, match=r"^`queries`: the table has no column query_id, text"):
-        retrieve(TEXTS, frame([(1,)], "a", make), quiet=True)
-    rows = frame(ROWS, "qid docno score", make)
-    fused = interpolate([as_run(found, "bm25"), RUN], weights=[0.5, 0.5])
-    assert interpolate({"bm25": found, "b": rows}, weights=[0.5, 0.5]).table.equals(fused.table)
-    judged = frame(JUDGED, "qid docno label", make)
-    assert tune([found, rows], qrels=judged, folds=2).names == ("bm25", "run 2")
-    with pytest.raises(EvenrankError, match=r"^`runs`, number 2: the table has no column score"):
-        as_runs([RUN, frame(JUDGED, "qid docno label", make)])

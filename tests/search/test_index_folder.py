@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -13,8 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank import Encoding, EvenrankError, InputError, build_index, open_index, retrieve
-from evenrank._version import __version__
+from evenrank import EvenrankError, InputError, build_index, open_index, retrieve
 from evenrank.files import scan_collection
 from evenrank.files.reading import is_index
 from evenrank.search.bm25 import Index
@@ -30,33 +28,11 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-def test_a_manifest_says_what_was_indexed(tmp_path: Path) -> None:
-    path = tmp_path / "c.tsv"
-    path.write_text("d1\tThe cat sat\nd2\tdogs\n")
-    built = build_index(path, out=tmp_path / "index", k1=1.5, stopwords=None, quiet=True)
-    manifest = read_manifest(tmp_path / "index")
-    assert manifest == built
-    assert (manifest.kind, manifest.documents, manifest.evenrank) == ("bm25", 2, __version__)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert manifest.collection == {"role": "collection", "path": str(path), "bytes": 23, "sha256": sha256}
-    assert begin_digest(path)() == manifest.collection
-    own = {"k1": 1.5, "b": 0.4, "stopwords": None, "stemmer": "english", "rm3": False}
-    assert own.items() <= dict(manifest.settings).items()
-    assert manifest.versions.keys() == {"numpy", "polars", "PyStemmer"}
-    assert {*os.listdir(tmp_path / "index")} == {"index.json", *manifest.files}
-    assert open_index(tmp_path / "index", check=True).manifest == built
-
-
-@pytest.fixture
-def parts(tmp_path: Path) -> Path:
-    """A collection of two files."""
-    (tmp_path / "parts").mkdir()
+def test_a_collection_of_several_files_or_in_memory(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
     for i in (1, 2):
-        (tmp_path / "parts" / f"{i}.tsv").write_text(f"d{i}\tdog\n")
-    return tmp_path / "parts"
-
-
-def test_a_collection_of_several_files_or_in_memory(tmp_path: Path, parts: Path) -> None:
+        (parts / f"{i}.tsv").write_text(f"d{i}\tdog\n")
     digest = build_index(parts, out=tmp_path / "index", quiet=True).collection
     assert (digest["files"], digest["bytes"]) == (2, 14)
     assert isinstance(digest["sha256"], str)
@@ -65,9 +41,6 @@ def test_a_collection_of_several_files_or_in_memory(tmp_path: Path, parts: Path)
     (parts / "2.tsv").write_text("a\tdogs\nb\tdogs\n")
     note = f"bm25: the collection {parts} has changed since the index was made"
     assert retrieve(tmp_path / "index", QUERIES, quiet=True).notes == (*run.notes, note)
-
-
-# --- files that change ------------------------------------------------------------------------------------------------
 
 
 def test_damage_that_keeps_the_size_is_found_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -100,9 +73,6 @@ def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypa
         opened.search(QUERIES, quiet=True)
 
 
-# --- a folder that is no index, or a damaged one --------------------------------------------------------------------
-
-
 def test_folders_that_are_no_index(tmp_path: Path, index: Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("absent", "file"):
@@ -127,17 +97,12 @@ def test_folders_that_are_no_index(tmp_path: Path, index: Path) -> None:
 NOT_VALID = "the index is damaged: index.json has no valid "
 MANIFESTS: list[tuple[dict[str, object], str]] = [
     ({"format": "evenrank index 9"}, "the index has the format 'evenrank index 9', expected 'ev"),
-    ({"format": None}, "expected an index, found an index.json of something else"),
     ({"kind": "magic"}, NOT_VALID + "'kind'"),
-    ({"kind": []}, NOT_VALID + "'kind'"),
     ({"documents": 0}, NOT_VALID + "'documents'"),
-    ({"documents": True}, NOT_VALID + "'documents'"),
     ({"documents": 2**40}, NOT_VALID + "'documents'"),
     ({"documents": 3}, "the index is damaged: ids-starts.npy does not fit the other files"),
     ({"settings": "k1"}, NOT_VALID + "'settings'"),
     ({"model": "m"}, NOT_VALID + "'model'"),
-    ({"evenrank": 1}, NOT_VALID + "'evenrank'"),
-    ({"files": None}, NOT_VALID + "'files'"),
     ({"files": {"../x.npy": {"bytes": 1, "sha256": ""}}}, NOT_VALID + "'files'"),
     ({"files": {"x.npy": {"bytes": "1", "sha256": ""}}}, NOT_VALID + "'files'"),
     ({"settings": {}}, "the index is damaged: "),
@@ -153,13 +118,8 @@ def test_a_damaged_manifest(index: Path, changes: dict[str, object], message: st
     assert str(caught.value).startswith(f"{index}: {message}")
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b'{"format": ' + b"9" * 5000 + b"}"]
-)
+@pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"\xff\xfe", b'{"format": ' + b"9" * 5000 + b"}"])
 def test_a_manifest_that_is_not_json(index: Path, content: bytes) -> None:
-    (index / "index.json").write_text("[{}]")
-    with pytest.raises(InputError, match=r": expected an index, found an index.json of something else$"):
-        open_index(index)
     (index / "index.json").write_bytes(content)
     # Told by its other files.
     assert is_index(index)
@@ -171,10 +131,8 @@ def test_a_manifest_that_is_not_json(index: Path, content: bytes) -> None:
     ("damage", "message"),
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "scores.npy has 139 bytes, expected 140"),
-        (lambda path: path.write_bytes(path.read_bytes() + b"x"), "scores.npy has 141 bytes, expected 140"),
         (lambda path: path.unlink(), "scores.npy: No such file or directory"),
         (lambda path: path.replace(path.with_name("y")) and path.symlink_to("y"), "scores.npy is not a plain file"),
-        (lambda path: path.unlink() or path.mkdir(), "scores.npy is not a plain file"),
         (lambda path: path.unlink() or os.mkfifo(path), "scores.npy is not a plain file"),
     ],
 )
@@ -187,10 +145,7 @@ def test_a_damaged_file(tmp_path: Path, damage: Callable[[Path], object], messag
     assert str(caught.value) == f"{index}: the index is damaged: {message}"
 
 
-# --- where an index is built ----------------------------------------------------------------------------------------
-
-
-def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
+def test_where_no_index_is_built(tmp_path: Path) -> None:
     def refused(out: Path, collection: object = COLLECTION) -> str:
         before = sorted(tmp_path.rglob("*"))
         with pytest.raises(EvenrankError) as caught:
@@ -198,37 +153,17 @@ def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
         assert sorted(tmp_path.rglob("*")) == before
         return str(caught.value).removeprefix(f"{out}: ")
 
-    assert refused(index) == "is an index already; remove it, or choose another output"
     file, folder = tmp_path / "c.tsv", tmp_path / "folder"
     file.write_text("d1\tcat\n")
     assert refused(file) == "expected a folder, found a file"
-    assert refused(file, file) == "cannot be written: it is an input"
     folder.mkdir()
     (folder / "c.tsv").write_text("d1\tcat\n")
-    assert refused(folder) == "expected a new or an empty folder, but it contains files"
     assert refused(folder / "index", folder) == f"cannot be written: it lies in an input ({folder})"
-    assert refused(tmp_path / "new", index) == f"{index}: is an index; expected a collection"
-    assert refused(tmp_path / "new", tmp_path / "absent.tsv").startswith(f"{tmp_path}/absent.tsv: ")
     assert refused(tmp_path / "new", {"d1": "cat", "": "dog"}) != ""
     (folder / "index.json").write_text("{}")
     assert refused(folder) == "contains another index.json; remove it, or choose another output"
     with pytest.raises(InputError, match=r"^memory://index: an index is built in a local folder$"):
         build_index(COLLECTION, out="memory://index")
-
-
-def test_an_unfinished_index_is_refused_and_built_again(tmp_path: Path) -> None:
-    """A killed build left it; an empty folder is built in too."""
-    folder = tmp_path / "index"
-    folder.mkdir()
-    with IndexWriter(folder, "bm25", {}) as writer:
-        for name in ("scores.npy", "counts.part"):
-            writer.file(name).write_text("half")
-    assert is_index(folder)
-    with pytest.raises(InputError, match=r": the index was not finished: run the command that builds it again$"):
-        retrieve(folder, QUERIES)
-    build_index(COLLECTION, out=folder, quiet=True)
-    assert {path.suffix for path in folder.iterdir()} == {".npy", ".json"}
-    assert retrieve(folder, QUERIES, quiet=True).table.height == 1
 
 
 def test_work_is_resumed_for_the_same_collection_and_settings_only(tmp_path: Path) -> None:
@@ -257,8 +192,6 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"index: cannot be written: No space left on device$"):
         build_index(batches(), out=tmp_path / "index", quiet=True)
-    with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
-        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(device="cuda"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -18,7 +18,6 @@ from evenrank.search import bm25
 from evenrank.search.analysis import Analyzer
 from evenrank.search.bm25 import Counts, MappedBM25
 from evenrank.search.index_folder import read_manifest
-from evenrank.search.mapped import Texts, write_texts
 
 WORDS = ["cat", "dogs", "the", "running", "café", "ﬁsh", "𝄞𝄞", "zebra", "l'été", "x9"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=1, max_size=12)
@@ -101,24 +100,9 @@ def test_postings_are_those_of_plain_loops(place: Path, batches: list[list[str]]
     assert scores.tolist() == pytest.approx([score for _, score in expected], rel=1e-6)
 
 
-def test_two_builds_have_the_same_bytes(tmp_path: Path) -> None:
-    (tmp_path / "c.tsv").write_text("d1\tThe cat sat\nd2\tCats and dogs\n")
-    for name in ("one", "two"):
-        build_index(tmp_path / "c.tsv", out=tmp_path / name, rm3=True, quiet=True)
-    one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("one", "two"))
-    assert one == two
-    assert {"index.json", "scores.npy", "forward-tf.npy"} < one.keys()
-
-
 def test_what_the_run_says(index: Path) -> None:
-    run = retrieve(index, asked("dogs", "the", "unknown"), k=5, quiet=True)
-    assert run.name == "bm25"
-    assert run.table["doc_id"].to_list() == ["d3", "d2"]
-    assert run.notes == retrieve(COLLECTION, asked("dogs", "the", "unknown"), k=5, quiet=True).notes
-    assert run.card["stage"] == "retrieve"
-    card: Any = run.card["index"]
+    card: Any = retrieve(index, asked("dogs"), quiet=True).card["index"]
     assert (card["kind"], card["documents"], card["path"]) == ("bm25", 4, str(index))
-    json.dumps(run.card)
     values = json.loads((index / "index.json").read_text())
     values["versions"]["PyStemmer"] = "0.1"
     (index / "index.json").write_text(json.dumps(values))
@@ -137,41 +121,8 @@ def test_stop_words_are_kept_as_they_were(tmp_path: Path) -> None:
     words.write_text("dog\n")
     with pytest.raises(EvenrankError, match=rf"^`stopwords`: the index .* has {words}, found {words}; build another"):
         retrieve(tmp_path / "index", asked("cat"), stopwords=str(words))
-    # This index was made without rm3.
-    with pytest.raises(EvenrankError, match=r"^`rm3`: the index .* does not keep each passage's words; build it again"):
-        retrieve(tmp_path / "index", asked("cat"), rm3=RM3())
-
-
-@pytest.mark.parametrize(
-    ("own", "message"),
-    [
-        ({"k1": 1.2}, "`k1`: the index INDEX has 0.9, found 1.2; build another index"),
-        ({"b": 0}, "`b`: the index INDEX has 0.4, found 0; build another index"),
-        ({"stemmer": None}, "`stemmer`: the index INDEX has english, found none; build another index"),
-        ({"stopwords": None}, "`stopwords`: the index INDEX has english, found none; build another index"),
-        ({"stopwords": ["cat"]}, "`stopwords`: the index INDEX has english, found others; build another index"),
-        ({"stopwords": "dutsh"}, "`stopwords`: no such file and no list 'dutsh'"),
-        ({"k": 0}, "`k`: expected 1 or more, found 0"),
-    ],
-)
-def test_settings_of_the_index_cannot_be_changed(index: Path, own: dict[str, Any], message: str) -> None:
-    with pytest.raises(EvenrankError) as caught:
-        retrieve(index, asked("cat"), **own)
-    assert str(caught.value).startswith(message.replace("INDEX", str(index)))
-    same = retrieve(index, asked("cat"), k1=0.9, b=0.4, stopwords="english", stemmer="english", quiet=True)
-    assert same.table.height == 2
-
-
-def test_texts_are_read_where_they_are_wanted(index: Path, place: Path) -> None:
-    from evenrank.search.index_folder import IndexWriter
-
-    with IndexWriter(place / "texts", "bm25", {}) as writer:
-        write_texts(writer, "some", pl.Series(["b" * 40, "a", "", "é𝄞", "c", "d"])[1:])
-        manifest = writer.finish(5, {}, versions={})
-    found = Texts(manifest, "some")
-    assert len(found) == 5
-    assert found.gather(pl.Series([4, 2, 2, 1, 0])).to_list() == ["d", "é𝄞", "é𝄞", "", "a"]
-    assert found.gather(pl.Series([], dtype=pl.Int64)).to_list() == []
+    with pytest.raises(EvenrankError, match=rf"^`stopwords`: the index .* has {words}, found others; build another"):
+        retrieve(tmp_path / "index", asked("cat"), stopwords=["dog"])
 
 
 def replaced(at: int, value: int) -> Callable[[Any], Any]:
@@ -180,17 +131,13 @@ def replaced(at: int, value: int) -> Callable[[Any], Any]:
 
 DAMAGE: list[tuple[str, Callable[[Any], Any], str]] = [
     ("documents.npy", lambda v: v + 4, "a posting leads to a document that is"),
-    ("documents.npy", lambda v: v - 9, "a posting leads to a document that is"),
     ("turn.npy", lambda v: v + 2**30, "a posting leads to a document that is not in it"),
     ("by-turn.npy", lambda v: v - 2**30, "a posting leads to a document that is not in it"),
     ("starts.npy", replaced(1, 10**15), "starts.npy does not fit the other files"),
-    ("starts.npy", replaced(1, -(10**15)), "starts.npy does not fit the other files"),
     ("starts.npy", replaced(-1, 3), "starts.npy does not fit the other files"),
     ("numbers.npy", lambda v: v + 100, "a term has no valid number"),
     ("terms-starts.npy", replaced(1, 10**12), "its terms cannot be read"),
-    ("terms-starts.npy", replaced(0, -5), "its terms cannot be read"),
     ("ids-starts.npy", replaced(2, 10**12), "its ids cannot be read"),
-    ("ids-starts.npy", replaced(1, 7), "its ids cannot be read"),
     ("ids.npy", lambda v: v | 128, "its ids cannot be read"),
     ("stopwords.npy", lambda v: v ^ 1, "its stop words differ from what was written"),
     ("forward-starts.npy", lambda v: v + 50, "the terms of a document are not in"),

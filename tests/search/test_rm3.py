@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError
 from evenrank.search.analysis import Analyzer
@@ -119,39 +117,7 @@ def test_weighted_words() -> None:
     assert run["score"].to_list() == pytest.approx(expected, rel=1e-6)
 
 
-def test_weights_of_one_are_plain_bm25() -> None:
-    collection, asked = texts("aa bb", "aa aa bb", "bb", "cc aa", "aa bb"), texts("aa bb bb", "cc", name="query_id")
-    plain = search(collection, asked, k=3)
-    weighted = search(collection, asked, k=3, weighted=True)
-    assert weighted["doc_id"].to_list() == plain["doc_id"].to_list()
-    assert weighted["score"].to_list() == pytest.approx(plain["score"].to_list(), rel=1e-6)
-    # All weight on the query is BM25 of its distribution.
-    asked = texts("aa bb", name="query_id")
-    found = search(collection, asked, rm3=RM3(original_weight=1.0))["score"].to_list()
-    assert found == pytest.approx([score / 2 for score in search(collection, asked)["score"]], rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "settings_", [{"fb_docs": 0}, {"fb_terms": 0}, {"original_weight": 1.1}, {"original_weight": float("nan")}]
-)
-def test_a_bad_setting(settings_: dict[str, float]) -> None:
-    with pytest.raises(EvenrankError, match=f"`{next(iter(settings_))}`: expected"):
-        RM3(**settings_)  # type: ignore[arg-type]
-
-
 def test_an_index_without_documents_terms() -> None:
     index = Index.build(texts("aa"), Analyzer(None, None), quiet=True)
     with pytest.raises(EvenrankError, match="forward=True"):
         index.search(texts("aa", name="query_id"), rm3=RM3(), quiet=True)
-
-
-def test_the_command(tmp_path, monkeypatch) -> None:
-    from evenrank.cli import app
-
-    monkeypatch.chdir(tmp_path)
-    Path("c.tsv").write_text("0\tnurse ward\n1\tnurse doctor\n2\tdoctor ward\n3\tsea\n", encoding="utf-8")
-    Path("q.tsv").write_text("0\tnurse\n", encoding="utf-8")
-    done = CliRunner().invoke(app, ["retrieve", "c.tsv", "q.tsv", "--out", "o.run", "--rm3", "--quiet"])
-    assert done.exit_code == 0, done.output
-    assert [line.split()[2] for line in Path("o.run").read_text(encoding="utf-8").splitlines()] == ["1", "0", "2"]
-    assert "RM3, 10 documents, 10 terms, original weight 0.5" in done.output

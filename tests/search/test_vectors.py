@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import json
-import os
 import pickle
 import random
 import struct
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,26 +69,14 @@ def test_forms(form: str, block: int, tmp_path: Path, monkeypatch: pytest.Monkey
         read_vectors(file, keep=["nobody"])
 
 
-def test_words_with_spaces(tmp_path: Path) -> None:
-    # As in the public GloVe vectors of 840 billion words.
-    (tmp_path / "v").write_text("a 1 2\n. . 3 4\nat name@domain.com 5 6\n\u00a0x 7 8\n")
-    vectors = read_vectors(tmp_path / "v")
-    assert vectors.words == ("a", ". .", "at name@domain.com", "\u00a0x")
-    np.testing.assert_array_equal(vectors.matrix, [[1, 2], [3, 4], [5, 6], [7, 8]])
-
-
 BAD = {
     "short": ("a 1 2\nb 1\n", "line 2: expected a word and 2 numbers, found 1"),
     "long": ("a 1 2\nb 1 2 3\n", "line 2: expected a word and 2 numbers, found 3"),
-    "no-number": ("a 1 2\nb 1 2\nc x 2\n", "line 3: expected a finite number, found 'x'"),
     "not-finite": ("2 2\na 1 2\nb 1 nan\n", "line 3: expected a finite number, found 'nan'"),
-    "too-large": ("a 1 2\nb 1 1e60\n", "line 2: expected a finite number, found '1e60'"),
-    "underscore": ("a 1 2\nb 1 1_0\n", "line 2: expected a finite number, found '1_0'"),
     "repeated": ("2 1\n\na 1\na 2\n", "line 4: the word 'a' is repeated"),
     "no-word": ("a 1 2\n 1 2\n", "line 2: expected a word before the numbers, found none"),
     "alone": ("a\n", "line 1: expected a word and numbers, found 'a'"),
     "too-few-lines": ("3 1\na 1\nb 2\n", "expected 3 words, as stated in the first line, found 2"),
-    "too-many-lines": ("1 1\na 1\nb 2\n", "expected 1 words, as stated in the first line, found 2"),
     "header-alone": ("0 3\n", "the file contains no vectors"),
     "no-utf8": (b"a 1 2\n\xff 1 2\n", "line 2: expected UTF-8, found the byte 0xff (save the file as UTF-8)"),
     "empty": ("", "the file is empty"),
@@ -100,7 +85,6 @@ BAD = {
     "fasttext": (b"\xba\x16\x4f\x2f\x0c\x00\x00\x00", "fastText's .bin is not supported"),
     "binary-cut": (binary()[:-8], "expected 5 words, as stated in the first line, found 4"),
     "binary-utf8": (binary().replace("é".encode(), b"\xff"), "word 2: expected a word in UTF-8"),
-    "binary-repeated": (binary().replace(b"NA", b"the"), "the word 'the' is repeated"),
     "binary-nan": (binary()[:-5] + struct.pack("<f", float("nan")), "vector of the word '1,5' contains a number"),
     "gzip-cut": (gzip.compress(lines().encode())[:-12], "damaged gzip file"),
 }
@@ -123,91 +107,35 @@ def test_a_pickle_is_not_opened(tmp_path: Path) -> None:
         def __reduce__(self) -> tuple[Any, ...]:
             return (Path.touch, (tmp_path / "ran",))
 
-    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         (tmp_path / "kv").write_bytes(pickle.dumps(Trap(), protocol))
-        with pytest.raises(InputError, match="can run code"):
+        with pytest.raises(InputError, match="can run code" if protocol > 1 else "line 1"):
             read_vectors(tmp_path / "kv")
-    (tmp_path / "kv").write_bytes(pickle.dumps(Trap(), 0))
-    with pytest.raises(InputError):
-        read_vectors(tmp_path / "kv")
     assert not (tmp_path / "ran").exists()
-    with pytest.raises(InputError, match="no such file"):
-        read_vectors(tmp_path / "nothing")
-
-
-@pytest.mark.parametrize("form", ["text", "binary", "gzip"])
-def test_vectors_from_a_pipe(tmp_path: Path, form: str) -> None:
-    """More than is read to tell the form."""
-    rng = np.random.default_rng(0)
-    whole = Vectors(tuple(f"w{i}" for i in range(5012)), rng.standard_normal((5012, 6)).astype(np.float32))
-    file, pipe = tmp_path / ("v.bin" if form == "binary" else "v.txt"), tmp_path / "pipe"
-    write_vectors(whole, file)
-    content = gzip.compress(file.read_bytes()) if form == "gzip" else file.read_bytes()
-    assert len(content) > 1 << 17
-    os.mkfifo(pipe)
-    feeding = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
-    feeding.start()
-    found = read_vectors(pipe)
-    feeding.join()
-    assert found.words == whole.words
-    assert np.array_equal(found.matrix, whole.matrix)
 
 
 @pytest.mark.parametrize(
     ("words", "matrix", "message"),
     [
         (("a",), np.ones((2, 2), np.float32), "expected"),
-        (("a",), np.ones((1, 0), np.float32), "expected"),
         ((), np.ones((0, 2), np.float32), "expected"),
-        (("a",), np.ones(1, np.float32), "expected"),
         (("a",), np.ones((1, 2)), "expected"),
         (("a", ""), np.ones((2, 1), np.float32), "word 2 is empty$"),
-        (("a",), np.array([[-np.inf]], np.float32), "the vector of the word 'a' contains a number that is not finite"),
+        (("b", "a"), np.array([[0], [-np.inf]], np.float32), "the vector of the word 'a' contains a number that is n"),
     ],
 )
-def test_vectors_that_do_not_fit(words, matrix, message) -> None:
+def test_vectors_that_do_not_fit(words, matrix, message, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.models.vectors._BLOCK", 1)
     with pytest.raises(EvenrankError, match=f"^vectors: {message}"):
         Vectors(words, matrix)
-
-
-# --- our own form --------------------------------------------------------------------------------------------------
-
-
-def test_saved_and_loaded(tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
-    words = (*WORDS[:4], 'a "b"\n\u2028c')
-    Vectors(words, MATRIX).save(tmp_path / "v")
-    assert {path.name for path in (tmp_path / "v").iterdir()} == {"vectors.safetensors", "words.json"}
-    for vectors in (Vectors.load(tmp_path / "v"), read_vectors(tmp_path / "v")):
-        assert vectors.words == words
-        np.testing.assert_array_equal(vectors.matrix, MATRIX)
-    assert read_vectors(tmp_path / "v", limit=3, keep=["NA", "é"]).words == ("é",)
-    with pytest.raises(EvenrankError):
-        Vectors(WORDS, MATRIX).keep(["nobody"])
-
-
-def other_matrix(folder: Path, row: int, number: float) -> None:
-    """Forty thousand words, one of whose vectors has another number."""
-    from safetensors.numpy import save_file
-
-    matrix = np.ones((40_000, 2), np.float32)
-    matrix[row, 1] = number
-    (folder / "words.json").write_text(json.dumps([f"w{i}" for i in range(40_000)]))
-    save_file({"vectors": matrix}, folder / "vectors.safetensors")
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda folder: (folder / "words.json").unlink(), "words.json"),
-        (lambda folder: (folder / "words.json").write_text("[1, 2]"), "words.json"),
-        (lambda folder: (folder / "words.json").write_text('["a", "b"]'), ""),
-        (lambda folder: (folder / "words.json").write_text('["a", "b", "c", "d", "a"]'), ""),
         (lambda folder: (folder / "words.json").write_text('["a", "", "c", "d", "e"]'), ": word 2 is empty"),
         (lambda folder: (folder / "vectors.safetensors").write_bytes(b"\x10\x00"), "no word vectors"),
-        (lambda folder: (folder / "vectors.safetensors").unlink(), "vectors.safetensors"),
-        (lambda folder: other_matrix(folder, 30_000, np.nan), ": the vector of the word 'w30000' contains a number"),
-        (lambda folder: other_matrix(folder, 2, np.inf), ": the vector of the word 'w2' contains a number that is not"),
     ],
 )
 def test_damaged_folders(damage: Callable[[Path], None], message: str, tmp_path: Path) -> None:
@@ -233,9 +161,6 @@ def test_any_damage_to_a_folder_of_vectors(tmp_path: Path, file: str) -> None:
         assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
 
 
-# --- training ------------------------------------------------------------------------------------------------------
-
-
 def collection(rows: int = 300) -> pl.DataFrame:
     rng = np.random.default_rng(0)
     subjects = [("nurse", "hospital"), ("pilot", "airport")]
@@ -246,11 +171,10 @@ def collection(rows: int = 300) -> pl.DataFrame:
 def test_training_on_a_collection(tmp_path: Path) -> None:
     pytest.importorskip("gensim")
     table = collection()
-    trained = [train_vectors(table, tokenize=str.split, dimensions=8, seed=seed) for seed in (1, 1, 2)]
+    trained = [train_vectors(table, tokenize=str.split, dimensions=8, seed=seed) for seed in (1, 2)]
     assert set(trained[0].words) == {"the", "nurse", "works", "at", "hospital", "pilot", "airport", "today"}
-    assert (trained[0].words[0], trained[0].matrix.dtype, trained[1].words) == ("the", np.float32, trained[0].words)
-    np.testing.assert_array_equal(trained[0].matrix, trained[1].matrix)
-    assert not np.array_equal(trained[0].matrix, trained[2].matrix)
+    assert (trained[0].words[0], trained[0].matrix.dtype) == ("the", np.float32)
+    assert not np.array_equal(trained[0].matrix, trained[1].matrix)
     table.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
     from_file = train_vectors(tmp_path / "c.tsv", tokenize=str.split, dimensions=8, seed=1)
     np.testing.assert_array_equal(from_file.matrix, trained[0].matrix)
@@ -261,7 +185,7 @@ def test_training_on_a_collection(tmp_path: Path) -> None:
     assert set(train_vectors(long, tokenize=str.split, dimensions=2, epochs=1).words) == set("abcd")
 
 
-def test_vectors_of_gensim(tmp_path: Path) -> None:
+def test_vectors_of_gensim() -> None:
     models = pytest.importorskip("gensim.models")
     keyed = models.KeyedVectors(3)
     keyed.add_vectors(list(WORDS), MATRIX)
@@ -270,30 +194,19 @@ def test_vectors_of_gensim(tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors.matrix, MATRIX)
     # A copy: what is done to one leaves the other.
     assert not np.shares_memory(vectors.matrix, keyed.vectors)
-    for form in (True, False):
-        keyed.save_word2vec_format(str(tmp_path / "kv"), binary=form)
-        vectors = read_vectors(tmp_path / "kv")
-        assert vectors.words == WORDS
-        np.testing.assert_allclose(vectors.matrix, MATRIX, rtol=1e-6)
-    keyed.save(str(tmp_path / "kv"))
-    with pytest.raises(InputError, match="is a pickle"):
-        read_vectors(tmp_path / "kv")
     keyed.vectors = np.full((5, 3), np.inf)
     with pytest.raises(EvenrankError, match="the vector of the word 'the' contains a number that is not finite"):
         from_keyed_vectors(keyed)
 
 
-# --- written and read again -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.vec", "v.TXT", "folder"])
-@pytest.mark.parametrize("block", [1 << 14, 2])
-def test_written_and_read_again(name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.models.vectors._BLOCK", block)
+@pytest.mark.parametrize("name", ["v.bin", "v.vec", "v.TXT", "folder"])
+def test_written_and_read_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.models.vectors._BLOCK", 2)
     write_vectors(Vectors(WORDS, MATRIX), tmp_path / name)
     found = read_vectors(tmp_path / name)
     assert found.words == WORDS
     np.testing.assert_array_equal(found.matrix, MATRIX)
+    assert read_vectors(tmp_path / name, limit=3, keep=["NA", "é"]).words == ("é",)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     first = [path.read_bytes() for path in files]
@@ -324,9 +237,6 @@ REFUSED = [
     *((name, word, FINITE, "contains white space") for name in ("v.bin", "v.txt") for word in SPACED),
     *((name, "y", INFINITE, "the word 'y' contains a number that is") for name in ("v", "v.txt", "v.bin")),
     ("v", "", FINITE, "word 2 is empty"),
-    ("v.npy", "y", FINITE, "expected .bin"),
-    ("file", "y", FINITE, "expected a folder, found a file"),
-    ("nowhere/v.bin", "y", FINITE, "cannot be written"),
 ]
 
 

@@ -129,25 +129,6 @@ def test_a_mistake_is_named_with_its_rule(values: dict[str, object], said: str) 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("values", "limit"),
-    [
-        ({"measure": "ARaB@10", "against": "b", "at_most": 0}, "at most 0"),
-        ({"measure": "ARaB@10", "against": "b", "at_most": 0.1}, "at most +0.1"),
-        ({"measure": "ARaB@10", "at_most": -0.0}, "at most 0"),
-        ({"measure": "nDCG@10", "against": "b", "at_least": "-0%"}, "at least 0%"),
-        ({"measure": "nDCG@10", "against": "b", "at_least": -1}, "at least -1"),
-        ({"measure": "DeltaAPRF", "against": "b", "at_most": -1}, "at most -1"),
-        # What no range is known of, and what an older audit does not tell.
-        ({"measure": "NumRet", "at_least": 30}, "at least 30"),
-        ({"measure": "NFaiRR@5", "at_most": 3}, "at most 3"),
-        ({"measure": "NFaiRR@5", "quantity": "vs_random_order", "at_least": -3}, "at least -3"),
-    ],
-)
-def test_bounds_that_a_measure_can_have(values: dict[str, object], limit: str) -> None:
-    assert as_budget({"rule": [values]}).rules[0].limit == limit
-
-
 def test_other_sources_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         as_budget(tmp_path / "none.toml")

@@ -96,32 +96,6 @@ def test_a_signed_measure_has_a_limit_on_its_size_and_a_share_of_groups_none() -
     assert set(rules["ARaB@10"]) == {"measure", "at_most"}
 
 
-def test_a_limit_on_the_shift_to_one_side_is_proposed_as_a_comment() -> None:
-    text = initial_budget(DATA)
-    _, said, block = text.partition(
-        "# That limits the size. A limit on a shift of ARaB@10 towards + (−: at_least) would be:\n"
-    )
-    assert said
-    commented = [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
-    (proposed,) = tomllib.loads("\n".join(commented))["rule"]
-    assert proposed == {"measure": "ARaB@10", "against": "baseline", "signed": True, "at_most": 0.02}
-    # The tightest of a copy of the baseline, as the others are.
-    assert gate(DATA, budget={"rule": [proposed]}).outcome == "holds"
-    assert gate(DATA, budget={"rule": [{**proposed, "at_most": 0.01}]}).outcome == "not shown"
-
-
-def test_less_is_better_of_measures_nearer_zero() -> None:
-    values = {**BASE, "AbsARaB@10": RNG.beta(8, 8, QUERIES), "NDKL@10": RNG.beta(2, 8, QUERIES)}
-    values["|ARaB|@10"] = BASE["ARaB@10"]
-    text = initial_budget(known(audit(values, values)))
-    rules = {rule["measure"]: rule for rule in tomllib.loads(text)["rule"]}
-    assert [rules[name]["at_most"] for name in ("AbsARaB@10", "NDKL@10")] == ["+5%", "+20%"]
-    assert rules["|ARaB|@10"]["at_most"] == rules["ARaB@10"]["at_most"] == 0.1
-    better = {**values, "AbsARaB@10": values["AbsARaB@10"] / 2}
-    budget = {"rule": [rules["AbsARaB@10"]]}
-    assert gate(known(audit(better, values)), budget=budget).outcome == "holds"
-
-
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [

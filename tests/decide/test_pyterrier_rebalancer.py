@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ import pytest
 
 import evenrank
 from evenrank.files import EvenrankError
-from evenrank.groups import Scoring, load_lexicon, score_texts
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed")
 
 import pandas as pd
-import polars as pl
 import pyterrier.testing
 
 from evenrank.decide.pyterrier import EvenrankRebalancer
@@ -114,19 +111,6 @@ def test_orders_are_those_of_rebalance(settings: dict[str, object]) -> None:
             found.sort_values(["qid", "docno"])[["qid", "docno", "text", "url"]],
             given.sort_values(["qid", "docno"])[["qid", "docno", "text", "url"]],
         )
-
-
-def test_scores_and_files(tmp_path: Path) -> None:
-    given = frame()
-    texts = pl.DataFrame({"doc_id": given["docno"], "text": given["text"]}).unique()
-    table = score_texts(texts, Scoring(load_lexicon("gender-en")))
-    expected = orders(EvenrankRebalancer("detconstsort", 1)(given))
-    assert orders(EvenrankRebalancer("detconstsort", 1, scores=table)(given.drop(columns="text"))) == expected
-    path = tmp_path / "labels.tsv"
-    path.write_text("doc_id\tgroup\n" + "".join(f"{doc}\t{group}\n" for doc, group in labels().items()))
-    by_file = EvenrankRebalancer("detconstsort", 1, labels=path, neutral="n")
-    path.unlink()
-    assert orders(by_file(given)) == orders(EvenrankRebalancer("detconstsort", 1, labels=labels(), neutral="n")(given))
 
 
 @pytest.mark.parametrize("method", ["neutral", "fair", "detconstsort", "shift"])

@@ -130,11 +130,3 @@ def test_few_strengths_are_tried_where_no_figure_comes_near() -> None:
     with pytest.raises(UnmetError, match=r"the nearest tried is ARaB@10 0.7500 at strength 1$"):
         chosen_step(steps, [Bound.parse("ARaB@10 <= 0.5", "max_bias")], [], "x", 1)  # type: ignore[arg-type]
     assert steps.tried == set(GRID)
-
-
-def test_undefined_figures_are_not_allowed() -> None:
-    figures = np.full(STEPS + 1, np.nan)
-    with pytest.raises(UnmetError):
-        chosen(figures, "ARaB@10 <= 0.5")
-    figures[900:] = 0.1
-    assert chosen(figures, "ARaB@10 <= 0.5")[0] == 900

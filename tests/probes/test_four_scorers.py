@@ -135,6 +135,10 @@ def test_each_moves_where_it_should_and_nowhere_else(name, made):
         assert one.means.beyond_placebo == (one.name in WITH_PLACEBO)
         assert one.finding.n >= QUERIES
         assert abs(one.finding.mean) > 0.5 if one.finding.shown else abs(one.finding.mean) < 0.1
+    # Holm's correction over the three kinds.
+    ordered = sorted(found.variants, key=lambda one: one.finding.p)
+    holm = np.maximum.accumulate([(3 - at) * one.finding.p for at, one in enumerate(ordered)]).clip(max=1)
+    assert [one.finding.holm_p for one in ordered] == pytest.approx(holm.tolist())
     means = {one.name: one.finding.mean for one in found.variants}
     if name == "position":
         assert means["rotate"] < 0

@@ -143,14 +143,6 @@ def test_pairs_that_are_enough(pairs: int, in_place: bool, others: int, named: b
     assert (loss.named, loss.count) == (named, pairs)
 
 
-def test_ids_of_no_document_are_not_in_place() -> None:
-    first = np.repeat(np.arange(N), 3)
-    first[:30] = np.repeat(N + np.arange(10), 3)
-    loss, taken = another_id(collection(), answers(first), EVERY)
-    assert (loss.named, loss.count, taken.sum(), loss.evidence["of_no_document"]) == (True, 10, 30, 10)
-    assert loss.share == pytest.approx(0.1)
-
-
 # --- not in the index -------------------------------------------------------------------------------------------------
 
 

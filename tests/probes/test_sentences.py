@@ -161,15 +161,6 @@ def test_versions_of_passages() -> None:
     assert all(one.startswith("Tea is old now. It came from China.") for one in versions(1, "control"))
 
 
-def test_ties_between_controls_are_drawn() -> None:
-    text = "One two. Three four. Five six. Seven eight. Nine ten."
-    table = answers_of({str(number): (text, "One") for number in range(40)})
-    last = [sentence_moves(table, 2, seed).control[:, 1].tolist() for seed in (0, 0, 1)]
-    assert last[0] == last[1] != last[2]
-    # Each of the three between the answer and the last.
-    assert {len(set(one)) for one in last} == {3}
-
-
 @given(st.lists(st.integers(1, 6), min_size=3, max_size=9), st.data())
 def test_the_control_leaves_the_answer_where_it_is(lengths: list[int], data: st.DataObject) -> None:
     """Another sentence stands at each place, the rest in order; on the answer's side where there is one to move."""

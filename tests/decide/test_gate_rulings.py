@@ -57,12 +57,7 @@ def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() ->
         )
         assert one(data, rule("ARaB@10", at_most=0.5, greatest=1.0)).outcome == "holds"
         assert one(data, rule("ARaB@10", at_most=0.5, greatest=40)).outcome == "not shown"
-    few = audit({"ARaB@10": np.zeros(14)})
-    few["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = 0.0
-    assert one(few, rule("ARaB@10", at_most=0.5)).outcome == "not shown"
-    with pytest.raises(
-        EvenrankError, match=r"^`budget`: rule 1: greatest: a query has a value of 0\.\d+, beyond 0.01$"
-    ):
+    with pytest.raises(EvenrankError, match=r"rule 1: greatest: a query has a value of 0\.\d+, beyond 0.01$"):
         gate(audit({"ARaB@10": LEAN}), budget=rule("ARaB@10", at_most=0.5, greatest=0.01))
 
 
@@ -179,7 +174,7 @@ def test_one_query_has_a_value_that_decides_nothing(budget: Any, value: float, s
 
 
 CENTRED = LEAN - LEAN.mean()
-SIDED = audit({"ARaB@10": CENTRED - 0.3, "RR@10": OLD}, {"ARaB@10": CENTRED + 0.2, "RR@10": OLD})
+SIDED = audit({"ARaB@10": CENTRED - 0.3}, {"ARaB@10": CENTRED + 0.2})
 OWN = "ARaB(poles='x,y')@10"
 SHIFT = rule("ARaB@10", against="old", signed=True, at_most=0.5)
 
@@ -187,18 +182,9 @@ SHIFT = rule("ARaB@10", against="old", signed=True, at_most=0.5)
 @pytest.mark.parametrize(
     ("data", "poles", "budget", "side"),
     [
-        (SIDED, None, rule("ARaB@10", at_most=0.9), ""),
-        (SIDED, ["m", "f"], rule("ARaB@10", at_most=0.9), "towards f"),
         (SIDED, ["m", "f"], rule("ARaB@10", against="old", at_most=0.9), "(new towards f, old towards m)"),
         (audit({OWN: CENTRED - 0.3}), None, rule(OWN, at_most=0.9), "towards y"),
-        (SIDED, ["m", "f"], SHIFT, "ARaB@10 (+ male) vs old"),
         (SIDED, ["b", "a"], SHIFT, "ARaB@10 (+ b) vs old"),
-        (
-            SIDED,
-            ["a", "rest"],
-            {"rule": [*SHIFT["rule"], {"measure": "RR@10", "at_least": 0.1}]},
-            "ARaB@10 (+ a) vs old",
-        ),
         (audit({OWN: LEAN}), None, rule(OWN, signed=True, at_most=0.9), f"{OWN} (+ x)"),
     ],
 )
@@ -209,7 +195,6 @@ def test_a_size_or_a_value_is_shown_with_its_side(
     said = [f"{one.key} of {one.subject} ({one.level}): {one.text}" for one in found.findings]
     assert "\n".join([found.table(full=True), *said]) == snapshot
     assert side in " ".join(said)
-    assert side or "towards" not in found.table()
 
 
 @pytest.mark.parametrize("name", ["::add-mask::x", "a\n::error::b", " ::stop-commands::x", "##[error]x"])

@@ -62,18 +62,11 @@ def test_each_rule_is_the_tightest_that_holds_of_a_copy_of_the_baseline(queries:
     assert all(gate(data, budget={"rule": [rule]}).outcome != "holds" for rule in closer)
 
 
-def test_it_is_a_budget_of_its_measures_with_what_would_be_noticed() -> None:
+def test_it_is_a_budget_of_its_measures_with_what_tighter_limits_take() -> None:
     text = initial_budget(DATA)
     budget = as_budget(tomllib.loads(text))
     assert [rule.measure for rule in budget.rules] == list(BASE)
     assert [rule.against for rule in budget.rules] == ["baseline", "baseline", None]
-    found = gate(DATA, budget=tomllib.loads(text))
-    for line, ruling in zip([one for one in text.splitlines() if one.startswith("at_")], found.rules, strict=True):
-        assert ruling.detectable is not None
-        shown = line.partition("# ")[2]
-        value = shown.split()[0].replace("−", "-").rstrip(":")
-        size = float(value.rstrip("%")) / 100 if value.endswith("%") else float(value)
-        assert size == pytest.approx(ruling.detectable, abs=6e-4)
     # A comment says how many queries the next tighter limit takes.
     said = re.search(rf"# -(\d)% cannot be shown with {QUERIES} queries: it takes at least about ([\d,]+) .*"
         r"\(identical runs\), typically about ([\d,]+) queries\.", text)  # fmt: skip

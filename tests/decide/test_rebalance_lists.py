@@ -38,7 +38,6 @@ def test_what_a_method_is_given() -> None:
 @pytest.mark.parametrize(
     ("target", "shares", "expected"),
     [
-        ("uniform", None, [0.375, 0.375, 0.25]),
         ("candidates", None, [0.5, 0.25, 0.25]),
         ({"m": 0.2, "f": 0.8}, None, [0.15, 0.6, 0.25]),
         # By default the shares of the lexicon.
@@ -74,7 +73,6 @@ def test_run_in_a_new_order() -> None:
     assert (lists.total, lists.tied, lists.lacking) == (3, 1, 0)
     changes = lists.changes(np.array([2, 0, 1]))
     assert (changes.first, changes.moved, changes.distance, changes.kept) == (1, 3, 4, 1)
-    assert lists.changes(np.array([2, 0, 1]), np.array([False])).moved == 0
     # Of the first ten, eight are kept.
     twelve = run({"q": [(f"d{i:02}", 20.0 - i) for i in range(12)]})
     lists = Grouping(table({f"d{i:02}": "m" for i in range(12)})).lists(twelve)

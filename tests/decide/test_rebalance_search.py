@@ -98,6 +98,9 @@ def test_where_figures_do_not_fall_steadily() -> None:
     kept = np.where((STRENGTHS < 0.2) | ((STRENGTHS >= 0.7) & (STRENGTHS <= 0.912)), 1.0, 0.5)
     assert chosen(kept, "nDCG@10 >= 90%", "min_utility")[0] == 912
     assert chosen(np.ones(STEPS + 1), "nDCG@10 >= 90%", "min_utility") == (STEPS, 1)
+    # Undefined figures are not allowed.
+    undefined = np.where(STRENGTHS < 0.9, np.nan, 0.1)
+    assert chosen(undefined, "ARaB@10 <= 0.5")[0] == 900
 
 
 class Both(Written):

@@ -86,10 +86,6 @@ def test_positions_are_those_of_str_split(cases: list[tuple[str, int]]) -> None:
         slow = max(max(abs((i + 1) / n - x), abs(i / n - x)) for i, x in enumerate(position))
         assert found.ks == pytest.approx(slow)
         assert sum(row["count"] for row in found.relative_histogram()) == n
-        for row in found.relative_histogram(3):
-            low, high = round(row["low"] * 3), round(row["high"] * 3)
-            table = zip(found.table["token"], found.table["tokens"], strict=True)
-            assert row["count"] == sum(low * tokens <= 3 * token < high * tokens for token, tokens in table)
 
 
 def test_a_span_outside_its_passage_is_refused() -> None:
@@ -138,18 +134,3 @@ def test_passages_of_collections(tmp_path: Path) -> None:
         load_answer_positions(path, [tmp_path / "d.tsv"])
     with pytest.raises(EvenrankError, match="annotated spans refer to the file's own texts"):
         load_answer_positions(path, [tmp_path / "c.tsv"], annotated=True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere.json"], "nowhere.json: no such file"),
-        (["a.json", "--json", "no/folder.json"], "no/folder.json: cannot be written: No such file or directory"),
-        (["a.json", "--collection", "nowhere.tsv"], "nowhere.tsv: no such file"),
-    ],
-)
-def test_mistakes_are_one_line(evenrank, monkeypatch, tmp_path: Path, arguments, message) -> None:
-    monkeypatch.chdir(tmp_path)
-    squad(tmp_path / "a.json", ("x", "x", 0))
-    done = evenrank("position", "answers", *arguments)
-    assert (done.status, done.err) == (2, f"evenrank: {message}\n")

@@ -15,7 +15,7 @@ from evenrank.probes import effects as module
 from evenrank.probes import variant_figures
 from evenrank.probes.effects import ALIKE, Changes, beyond, effect, preference, size
 from evenrank.probes.two_way_clusters import clustered
-from evenrank.probes.variant_figures import Means, rank_shifts
+from evenrank.probes.variant_figures import rank_shifts
 from evenrank.stats.compare import compare_estimate
 from evenrank.stats.estimate import confidence_interval
 
@@ -185,22 +185,6 @@ def test_an_edit_is_compared_with_its_placebo_at_equal_length():
     assert (beyond(apart).reason or "").startswith("the variant and its placebo differ in length; ")
 
 
-QUERY, PASSAGE = np.array([0, 0, 1, 1, 2, 2]), np.arange(6)
-OWN = np.array([1.0, 2.0, 3.0, 6.0, 4.0, np.nan])
-SOME = np.array([0.5, np.nan, np.nan, 1.5, np.nan, np.nan])
-
-
-def test_what_the_verdict_is_of():
-    found = Means.of(Changes(QUERY, PASSAGE, OWN, SOME), None)
-    assert (found.effect.mean, found.placebo.mean, found.finding.mean) == pytest.approx((3.2, 1.0, 2.2))
-    assert (found.effect.n, found.placebo.n, found.finding.n) == (5, 2, 5)
-    assert (found.beyond_placebo, found.swap) == (True, None)
-    # Without any placebo it is the effect.
-    for changes in (Changes(QUERY, PASSAGE, OWN), Changes(QUERY, PASSAGE, OWN, np.full(6, np.nan))):
-        found = Means.of(changes, None)
-        assert (found.finding, found.beyond_placebo) == (effect(OWN, QUERY, PASSAGE), False)
-
-
 def test_too_little_to_tell():
     rng = np.random.default_rng(15)
     assert effect(np.array([np.nan]), np.array([0]), np.array([0])).reason == "no pair is left to compare"
@@ -271,14 +255,6 @@ def test_two_samples_are_welchs_test():
     welch = stats.ttest_ind(values[:20], values[20:], equal_var=False)
     assert found.value / found.se == pytest.approx(welch.statistic * (19 / 20) ** 0.5)
     assert found.df == pytest.approx(welch.df)
-
-
-def test_columns_that_are_lost_with_a_unit():
-    """Where a unit alone has a column, the rest is fitted without it."""
-    columns = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
-    found = clustered(np.array([1.0, 2, 3, 9]), np.arange(4), np.arange(4), columns)
-    assert found.coefficients == pytest.approx([2, 7])
-    assert np.isfinite(found.mean(np.array([1.0, 0])).se)
 
 
 # --- where a passage would rank if its variant stood in for it ------------------------------------------------------

@@ -14,7 +14,6 @@ from evenrank.files import EvenrankError
 from evenrank.files.tokens import tokenize
 from evenrank.groups import Lexicon, Scoring, load_lexicon, score_texts
 from evenrank.probes.group_wording import language_notes, neutralised, swapped
-from evenrank.probes.variants import variants
 from slow_groups import slow_words
 
 GENDER = load_lexicon("gender-en")
@@ -33,7 +32,6 @@ def neutral(text: str) -> str:
     ("text", "expected"),
     [
         ("Mrs. Smith and MS. Jones", "Mr. Smith and MR. Jones"),
-        ("Ladies and Gentlemen", "Gentlemen and Ladies"),
         # endings after an apostrophe, hyphens, phrases
         ("She's the woman’s doctor, she'll see", "He's the man’s doctor, he'll see"),
         ("the mothers' day, ma'am", "the fathers' day, sir"),
@@ -65,7 +63,6 @@ def test_swap(text: str, expected: str) -> None:
     ("text", "expected"),
     [
         ("She saw her; HIS, Hers", "They saw them; THEIRS, Theirs"),
-        ("her house, his house, himself", "their house, their house, themselves"),
         ("The policewoman, a Policeman, POLICEMEN", "The police officer, a Police officer, POLICE OFFICERS"),
         ("Drag Queens, her mother-in-law", "Drag Performers, their parent-in-law"),
         ("Mrs. Smith, Miss Lee, but miss them", "Mx. Smith, Mx Lee, but miss them"),
@@ -206,9 +203,3 @@ def test_texts_in_another_language_by_hand() -> None:
     assert notes(["der " * 199]) == notes() == ()
     assert notes(["the"] * 999 + ["der"], ["der " * 10**6]) == ()
     assert language_notes([pl.DataFrame({"text": ["she " * 300]})], load_lexicon("gender-de")) == ()
-
-
-def test_variants_have_the_note() -> None:
-    german = {"d": "Nun fragt man sie. " * 60}
-    for kind, noted in (("swap", True), ("neutral", True), ("rotate", False)):
-        assert any("hardly look English" in note for note in variants(german, kind=kind).notes) == noted

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,6 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) ->
     # Moving another sentence leaves the answer's where it is: the difference has the effect once, not twice.
     assert found.score.control.means == pytest.approx(np.zeros(10))
     assert found.score.difference.means == pytest.approx(found.score.answer.means)
-    assert found.score.difference.first_last.mean == pytest.approx(9 * 0.5 / SD)
     assert found.cut.tolist() == [0] * 10
     assert json_values(found.kept) == json_values(found.score)
     # First: from place i it gains i, a mean of 3 over the five whose answer is not there already. Last: it loses 9 − i.
@@ -68,14 +66,10 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
     assert result.moved.read == pytest.approx(0.5, abs=0.1)
     assert [one.key for one in result.findings] == ["untold", "effectiveness", "cut_off_untold"]
     curve = result.moved.score.difference
-    assert (result.moved.early.ci95, result.moved.late.ci95) == (None, None)
     for one in (curve.first_last, curve.ends_middle):
         assert (one.verdict, one.p, one.holm_p, one.ci95) == ("cannot be told", None, None, None)
         assert "% of the words of 6 passages are read; cut passages to what the model reads" in (one.reason or "")
-    assert curve.first_last.mean is not None
-    answer = result.findings[0]
-    assert (answer.key, answer.level, answer.place) == ("untold", "cannot be told", "answer")
-    assert answer.text == f"Cannot be told: {curve.first_last.reason}."
+    assert result.findings[0].text == f"Cannot be told: {curve.first_last.reason}."
 
 
 def test_queries_without_candidates_are_left_out(home: Path) -> None:
@@ -188,9 +182,6 @@ def test_what_the_contrasts_say() -> None:
         assert [one.estimate.mean for one in found if one.estimate] == pytest.approx([change, ends], abs=1e-9)
         # What is shown stands in the first line.
         assert [one.place == "answer" for one in found] == [True, ends != 0]
-    assert re.search(
-        r"; true differences below \.0\d are missed in at least one of five such samples\.$", said(0, 0, 0)[0].text
-    )
     assert said(0, 0, 0, rows=0 * rows)[0].key == "unchanged"
     few = said(0.4, 0.2, 0, rows=rows[:5])
     assert [(one.key, one.level) for one in few] == [("untold", "cannot be told")]

@@ -144,14 +144,10 @@ def test_versions_of_passages() -> None:
     places = [" ".join([*others[:place], own, *others[place:]]) for place in range(4)]
     assert versions(0, "answer") == places
     control = versions(0, "control")
-    # First: "We like it." (or the last one, as near in words to the answer's four) before the answer, which stays
-    # second; then nothing; then the two behind it in the other order.
+    # First another one before the answer, which stays second; then nothing; then the two behind it in the other order.
     assert control[0].split(". ")[0] in ("We like it", "Some do not at all")
     assert control[1] == text
     assert control[2] == control[3] == "Tea is old now. It came from China. Some do not at all. We like it."
-    for one in control:
-        assert sentences_of(one)[1] == "It came from China."
-        assert sorted(sentences_of(one)) == sorted(sentences_of(text))
     for one, stop in zip(versions(0, "answer"), found.ends[0], strict=True):
         assert one[:stop].endswith("China")
     together = versions(1, "answer")

@@ -85,16 +85,6 @@ def test_equal_values_decide_with_one_query_more_at_the_far_end() -> None:
     assert [one(flat, rule("RR@10", at_least=b)).outcome for b in (0.4, 0.5, 0.6)] == ["holds", "not shown", "violated"]
 
 
-def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
-    new, old = OLD + NOISE, OLD.copy()
-    new[:3], old[2:5] = np.nan, np.nan
-    result = gate(audit({"nDCG@10": new}, {"nDCG@10": old}), budget=rule(against="old", at_least=-0.1))
-    [found] = result.rules
-    assert (found.n, found.left_out) == (QUERIES - 5, 4)
-    assert found.mean == pytest.approx(new[5:].mean())
-    assert any("4 queries left out" in warning for warning in result.warnings)
-
-
 def test_parts_are_independent_samples() -> None:
     first, second = OLD[:20], OLD[20:] - 0.3
     parts = [[*first, *[None] * 40], [*[None] * 20, *second]]
@@ -175,20 +165,6 @@ def test_what_is_said(name: str, snapshot: Any) -> None:
     assert "\n".join([result.table(full=True), *findings]) == snapshot
     # Where depth or labels are why, more queries would not help.
     assert "too few" not in result.table() or name not in ("other lengths", "partly labelled")
-
-
-def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
-    from evenrank.decide.budget import Facts, as_budget
-    from evenrank.measures import facts, parse_measure
-
-    names = ("nDCG@10", "AP", "ARaB@10", "|ARaB|@5", "NFaiRR@10", "DeltaAPRF", "|DeltaAPRF|", "NDKL@10")
-    known = {str(parse_measure(name)): Facts.of(facts(parse_measure(name))) for name in names}
-    assert {one.signs for one in known.values() if one} == {(1.0,), (1.0, -1.0)}
-    for name, found in known.items():
-        assert found is not None
-        budget = rule(name, **{"at_most" if found.bias else "at_least": 1})
-        assert as_budget(budget, {name: found}) == as_budget(budget)
-    assert [Facts.of(one) for one in (None, {}, {**facts(parse_measure("AP")), "signed": "no"})] == [None] * 3
 
 
 @pytest.mark.parametrize(

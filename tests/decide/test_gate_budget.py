@@ -113,13 +113,3 @@ def test_a_mistake_is_named_with_its_rule(values: dict[str, object], said: str) 
         as_budget({"rule": [{key: value for key, value in given.items() if value is not None}]})
     assert str(caught.value).startswith(f"`budget`: rule 1: {said}")
     assert "\n" not in str(caught.value)
-
-
-def test_other_sources_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        as_budget(tmp_path / "none.toml")
-    (tmp_path / "b.toml").write_bytes(b"\xff")
-    with pytest.raises(InputError, match="no valid TOML"):
-        as_budget(tmp_path / "b.toml")
-    with pytest.raises(EvenrankError, match="expected one "):
-        as_budget({"rule": []})

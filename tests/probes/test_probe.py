@@ -162,15 +162,6 @@ def test_the_replaced_run_is_audited() -> None:
             assert (figures[measure].mean, figures[measure].ci95) == (wanted.mean, wanted.ci95)
 
 
-def test_the_judged_passages_are_the_list_without_a_run() -> None:
-    judged = {"q": {"b": 0, "a": 1, "c": 0}, "r": {"a": 2, "d": 0}}
-    found = by_hand(run=None, qrels=judged)
-    assert (found.listed, found.pairs, found.queries) == ("the judgements", 5, 2)
-    assert found["swap"].counts.changed == 3
-    # No list has more than ten texts: nobody can enter the first ten.
-    assert (found["swap"].enters, found["swap"].leaves) == (None, None)
-
-
 def test_every_text_and_pair_is_scored_once() -> None:
     asked: Counter[tuple[str, str]] = Counter()
 

@@ -15,7 +15,6 @@ from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
-from evenrank.decide.rule_result import reason
 from evenrank.results.finding import Finding
 from evenrank.stats.compare import compare
 from evenrank.stats.planning import queries_to_hold
@@ -44,18 +43,9 @@ def test_a_relative_margin_is_tested_without_a_ratio() -> None:
     assert (found.against, found.n, found.left_out, found.outcome) == ("old", QUERIES, 0, "not shown")
     assert found.limits[0] < -0.02 < found.limits[1]
     assert found.queries_to_decide > QUERIES
-
-
-@pytest.mark.parametrize(("shift", "outcome"), [(0.0, "holds"), (-0.05, "not shown"), (-0.15, "violated")])
-def test_three_outcomes(shift: float, outcome: str) -> None:
-    found = one(audit({"nDCG@10": OLD + shift + NOISE}, {"nDCG@10": OLD}), rule(against="old", at_least=-0.05))
-    assert found.outcome == outcome
-    assert (found.queries_to_decide is None) == (outcome != "not shown")
-    # What would be caught lies beyond the budget, and is caught in 8 of 10.
-    assert found.detectable < -0.05
-    assert found.power(found.detectable) == pytest.approx(0.8, abs=0.01)
-    assert found.power(-0.05) <= 0.1
-    assert found.power(-1.0) == 1
+    # The difference of one rule has the interval of the audit.
+    compared = compare(NOISE - 0.02, zeros="keep")
+    assert (found.difference.mean, *found.difference.ci95) == pytest.approx((compared.mean, *compared.ci95))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -73,79 +63,26 @@ def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> N
     other = audit({"ARaB@10": -sign * (0.3 + LEAN)}, {"ARaB@10": sign * (0.3 + LEAN)})
     against = one(other, rule("ARaB@10", against="old", at_most=0.05))
     assert (against.outcome, against.detectable) == ("holds", None)
-    with pytest.raises(EvenrankError, match="no power is stated of an absolute value against another run's"):
-        against.power(0.1)
     # With its sign it is a shift of .6, which no limit on one to the other side stops.
     side, others = ("at_least", "at_most") if sign > 0 else ("at_most", "at_least")
     shift = one(other, rule("ARaB@10", against="old", signed=True, **{side: -sign * 0.5}))
-    assert (shift.subject, shift.outcome, shift.value) == (
-        "ARaB@10 vs old",
-        "violated",
-        pytest.approx(-sign * 0.6, abs=0.06),
-    )
+    assert (shift.outcome, shift.value) == ("violated", pytest.approx(-sign * 0.6, abs=0.06))
     assert one(other, rule("ARaB@10", against="old", signed=True, **{others: sign * 0.1})).outcome == "holds"
-
-
-def test_upper_bounds_and_undirected_measures() -> None:
-    data = audit({"Share(group='m')@10": OLD, "NDKL@10": OLD})
-    high, low = OLD.mean() + 0.1, OLD.mean() - 0.1
-    assert one(data, rule("Share(group='m')@10", at_least=low)).outcome == "holds"
-    assert one(data, rule("Share(group='m')@10", at_most=high)).outcome == "holds"
-    assert one(data, rule("NDKL@10", at_most=low)).outcome == "violated"
 
 
 def test_equal_values_decide_with_one_query_more_at_the_far_end() -> None:
     same = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
-    # No number of queries shows that none is lost at all, and 60 that no more than 5% are.
+    # No number of queries shows that none is lost at all.
     assert one(same, rule(against="old", at_least=0)).outcome == "not shown"
-    assert one(same, rule(against="old", at_least="-5%")).outcome == "not shown"
     assert one(same, rule(against="old", at_least=-0.1)).outcome == "holds"
     # 60 queries .1 below it, and one as far above as can be, 1 − .1: t = (60 · .1 − .9)/(.1 + .9) = 5.1.
     of_ten = one(same, rule(against="old", at_least=0.1))
     assert (of_ten.outcome, of_ten.p_violated) == ("violated", pytest.approx(2 * stats.t.sf(5.1, 60)))
-    assert one(same, rule(against="old", at_least=0.001)).outcome == "not shown"
     signed = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN})
-    assert one(signed, rule("ARaB@10", against="old", at_most=0)).outcome == "not shown"
     assert one(signed, rule("ARaB@10", against="old", at_most=0.05)).outcome == "holds"
     assert one(signed, rule("ARaB@10", against="old", at_most=-0.01)).outcome == "violated"
     flat = audit({"RR@10": np.full(30, 0.5)})
     assert [one(flat, rule("RR@10", at_least=b)).outcome for b in (0.4, 0.5, 0.6)] == ["holds", "not shown", "violated"]
-
-
-def test_20_queries_of_two_equal_files_show_no_margin() -> None:
-    same = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
-    found = one(same, rule(against="old", at_least="-3%"))
-    assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
-    assert found.n_if_equal > 100
-    # One ruined query in 20 queries would be more than the margin; a few more of them break it.
-    ruined = audit({"nDCG@10": np.where(np.arange(20) < 18, 0.0, OLD[:20])}, {"nDCG@10": OLD[:20]})
-    assert one(ruined, rule(against="old", at_least="-3%")).outcome == "violated"
-
-
-def test_the_difference_of_one_rule_has_the_interval_of_the_audit() -> None:
-    found = one(audit({"nDCG@10": OLD + NOISE}, {"nDCG@10": OLD}), rule(against="old", at_least="-8%"))
-    compared = compare(NOISE, zeros="keep")
-    assert (found.difference.mean, *found.difference.ci95) == pytest.approx((compared.mean, *compared.ci95))
-
-
-@pytest.mark.parametrize(("n", "tries"), [(103, 1), (150, 2), (260, 3)])
-def test_how_often_equally_good_runs_would_pass(n: int, tries: int) -> None:
-    rng = np.random.default_rng(n)
-    base, noise = rng.uniform(0.2, 0.8, n), rng.normal(0, 0.12, n)
-    found = one(audit({"nDCG@10": base + noise - noise.mean()}, {"nDCG@10": base}), rule(against="old", at_least="-5%"))
-    text = f"{n} queries are too few: two equally good runs would pass in about {tries} of 5 tries; with about"
-    assert reason(found).startswith(f"{text} {found.n_if_equal}")
-    assert found.n_if_equal > n
-
-
-def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
-    new, old = OLD + NOISE, OLD.copy()
-    new[:3], old[2:5] = np.nan, np.nan
-    result = gate(audit({"nDCG@10": new}, {"nDCG@10": old}), budget=rule(against="old", at_least=-0.1))
-    [found] = result.rules
-    assert (found.n, found.left_out) == (QUERIES - 5, 4)
-    assert found.mean == pytest.approx(new[5:].mean())
-    assert any("4 queries left out" in warning for warning in result.warnings)
 
 
 def test_parts_are_independent_samples() -> None:
@@ -228,38 +165,6 @@ def test_what_is_said(name: str, snapshot: Any) -> None:
     assert "\n".join([result.table(full=True), *findings]) == snapshot
     # Where depth or labels are why, more queries would not help.
     assert "too few" not in result.table() or name not in ("other lengths", "partly labelled")
-
-
-def test_unequal_depth_is_warned_of_against_any_run() -> None:
-    data = audit({"RR@10": OLD, "AP": OLD}, {"RR@10": OLD + NOISE, "AP": OLD + NOISE})
-    data["runs"]["other"] = {"lengths": [20] * (QUERIES - 1) + [None], "measures": data["runs"]["old"]["measures"]}
-    budget = {"rule": [{"measure": m, "against": "other", "at_least": -1} for m in ("RR@10", "AP")]}
-    assert [one for one in gate(data, budget=budget, run="new").warnings if "depth" in one] == [
-        "AP vs other: the lists differ in length, and depth rather than order may decide."
-    ]
-    # An audit that has no lengths tells it of its baseline alone.
-    del data["runs"]["new"]["lengths"]
-    data["runs"]["new"]["measures"]["AP"]["vs_baseline"] = {"unequal_depth": True}
-    for other, said in (
-        ("other", "does not tell whether the lists of other are as long"),
-        ("old", "rather than order"),
-    ):
-        [found] = gate(data, budget=rule("AP", against=other, at_least=-1), run="new").warnings
-        assert said in found
-
-
-def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
-    from evenrank.decide.budget import Facts, as_budget
-    from evenrank.measures import facts, parse_measure
-
-    names = ("nDCG@10", "AP", "ARaB@10", "|ARaB|@5", "NFaiRR@10", "DeltaAPRF", "|DeltaAPRF|", "NDKL@10")
-    known = {str(parse_measure(name)): Facts.of(facts(parse_measure(name))) for name in names}
-    assert {one.signs for one in known.values() if one} == {(1.0,), (1.0, -1.0)}
-    for name, found in known.items():
-        assert found is not None
-        budget = rule(name, **{"at_most" if found.bias else "at_least": 1})
-        assert as_budget(budget, {name: found}) == as_budget(budget)
-    assert [Facts.of(one) for one in (None, {}, {**facts(parse_measure("AP")), "signed": "no"})] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -354,10 +259,6 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
     assert warned == list(gated.warnings)
     for text in (gated.table(), gated.markdown(), gated.junit(), gated.annotations(), gated.to_json()):
         assert said in " ".join(text.split())
-    # So is every other warning of an audit.
-    meaningless = evenrank.audit({"new": {"1": {"a": 2.0}}}, collection={"a": "a stone"}, measures="ARaB@10")
-    passed_on = gate(meaningless, budget=rule("ARaB@10", at_most=1)).warnings
-    assert list(meaningless.warnings) == list(passed_on[: len(meaningless.warnings)])
 
 
 @pytest.fixture
@@ -383,34 +284,6 @@ def test_what_three_rules_have_in_every_form(result: GateResult, snapshot: Any) 
     assert "\n".join(forms) == snapshot
     # Links and mentions are found after entities are decoded: letters stand between.
     assert not re.search(r"@me|#1|://|WWW\.|&#", result.markdown().splitlines()[4])
-
-
-@pytest.mark.parametrize(
-    ("kept", "key"),
-    [((0, 2), "effective_needs"), ((1,), "one_violated"), ((2,), "one_not_shown"), ((0, 0), "all_hold")],
-)
-def test_the_outcome_of_some_rules(result: GateResult, kept: tuple[int, ...], key: str) -> None:
-    answer = GateResult("new", None, tuple(result.rules[place] for place in kept), 0.05, "holm").findings[0]
-    assert answer.key == key
-    assert answer.text.startswith(f"{answer.level.upper()}  ")
-
-
-@pytest.mark.parametrize(("needed", "said"), [(32_979_076, "more than a million"), (826, "about 826")])
-def test_how_many_queries_are_needed_is_said_up_to_a_million(result: GateResult, needed: int, said: str) -> None:
-    rulings = (result.rules[0], replace(result.rules[2], queries_to_decide=needed))
-    assert GateResult("new", None, rulings, 0.05, "holm").findings[0].text == (
-        "NOT SHOWN  for NFaiRR@10; new keeps its effectiveness (1 of 2 rules hold; 60 queries are too few,"
-        f" {said} queries would decide)."
-    )
-
-
-def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
-    for strict, skipped, failures in ((False, 1, 1), (True, 0, 2)):
-        [suite] = ElementTree.fromstring(result.junit(strict=strict))
-        counts = [suite.get(name) for name in ("tests", "failures", "skipped", "errors")]
-        assert counts == ["3", str(failures), str(skipped), "0"]
-        assert (len(suite.findall("*/failure")), len(suite.findall("*/skipped"))) == (failures, skipped)
-    assert suite.findall("testcase")[0].get("name") == f"{EVIL} (nDCG@10 vs old), at least -20%"
 
 
 def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> None:

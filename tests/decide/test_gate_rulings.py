@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -58,12 +57,7 @@ def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() ->
         )
         assert one(data, rule("ARaB@10", at_most=0.5, greatest=1.0)).outcome == "holds"
         assert one(data, rule("ARaB@10", at_most=0.5, greatest=40)).outcome == "not shown"
-    few = audit({"ARaB@10": np.zeros(14)})
-    few["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = 0.0
-    assert one(few, rule("ARaB@10", at_most=0.5)).outcome == "not shown"
-    with pytest.raises(
-        EvenrankError, match=r"^`budget`: rule 1: greatest: a query has a value of 0\.\d+, beyond 0.01$"
-    ):
+    with pytest.raises(EvenrankError, match=r"rule 1: greatest: a query has a value of 0\.\d+, beyond 0.01$"):
         gate(audit({"ARaB@10": LEAN}), budget=rule("ARaB@10", at_most=0.5, greatest=0.01))
 
 
@@ -155,17 +149,6 @@ def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_caught_beyond_the_scale() -> None:
-    few = audit({"nDCG@10": OLD[:4]}, {"nDCG@10": OLD[:4] / 2})
-    found = gate(few, budget=rule(at_least=0.05))
-    assert found.rules[0].detectable is None
-    assert "notice" not in found.table()
-    # A loss of more than all that there is, and of more than 100%.
-    low = audit({"nDCG@10": 0.1 * OLD[[0, 1, 2, 3]] + [0.2, 0, 0, 0]}, {"nDCG@10": 0.1 * OLD[:4]})
-    assert [one(low, rule(against="old", at_least=bound)).detectable for bound in (-0.05, "-90%")] == [None] * 2
-    assert one(audit({"nDCG@10": OLD}), rule(at_least=0.3)).detectable > 0
-
-
 @pytest.mark.parametrize(
     ("budget", "value", "shown"),
     [
@@ -191,7 +174,7 @@ def test_one_query_has_a_value_that_decides_nothing(budget: Any, value: float, s
 
 
 CENTRED = LEAN - LEAN.mean()
-SIDED = audit({"ARaB@10": CENTRED - 0.3, "RR@10": OLD}, {"ARaB@10": CENTRED + 0.2, "RR@10": OLD})
+SIDED = audit({"ARaB@10": CENTRED - 0.3}, {"ARaB@10": CENTRED + 0.2})
 OWN = "ARaB(poles='x,y')@10"
 SHIFT = rule("ARaB@10", against="old", signed=True, at_most=0.5)
 
@@ -199,18 +182,9 @@ SHIFT = rule("ARaB@10", against="old", signed=True, at_most=0.5)
 @pytest.mark.parametrize(
     ("data", "poles", "budget", "side"),
     [
-        (SIDED, None, rule("ARaB@10", at_most=0.9), ""),
-        (SIDED, ["m", "f"], rule("ARaB@10", at_most=0.9), "towards f"),
         (SIDED, ["m", "f"], rule("ARaB@10", against="old", at_most=0.9), "(new towards f, old towards m)"),
         (audit({OWN: CENTRED - 0.3}), None, rule(OWN, at_most=0.9), "towards y"),
-        (SIDED, ["m", "f"], SHIFT, "ARaB@10 (+ male) vs old"),
         (SIDED, ["b", "a"], SHIFT, "ARaB@10 (+ b) vs old"),
-        (
-            SIDED,
-            ["a", "rest"],
-            {"rule": [*SHIFT["rule"], {"measure": "RR@10", "at_least": 0.1}]},
-            "ARaB@10 (+ a) vs old",
-        ),
         (audit({OWN: LEAN}), None, rule(OWN, signed=True, at_most=0.9), f"{OWN} (+ x)"),
     ],
 )
@@ -221,20 +195,6 @@ def test_a_size_or_a_value_is_shown_with_its_side(
     said = [f"{one.key} of {one.subject} ({one.level}): {one.text}" for one in found.findings]
     assert "\n".join([found.table(full=True), *said]) == snapshot
     assert side in " ".join(said)
-    assert side or "towards" not in found.table()
-
-
-def test_test_cases_of_junit_have_names_of_their_own() -> None:
-    data = audit({"RR@10": OLD + NOISE}, {"RR@10": OLD})
-    same = {"measure": "RR@10", "against": "old", "at_least": -0.1}
-    rules = [same, same | {"at_least": -0.2}, same | {"against": "baseline"}, same | {"name": "Rank"}]
-    root = ElementTree.fromstring(gate(data, budget={"rule": rules}).junit())
-    assert [case.get("name") for case in root.iter("testcase")] == [
-        "RR@10 vs old, at least -0.1",
-        "RR@10 vs old, at least -0.2",
-        "RR@10 vs old, at least -0.1 (rule 3)",
-        "Rank (RR@10 vs old), at least -0.1",
-    ]
 
 
 @pytest.mark.parametrize("name", ["::add-mask::x", "a\n::error::b", " ::stop-commands::x", "##[error]x"])

@@ -62,18 +62,11 @@ def test_each_rule_is_the_tightest_that_holds_of_a_copy_of_the_baseline(queries:
     assert all(gate(data, budget={"rule": [rule]}).outcome != "holds" for rule in closer)
 
 
-def test_it_is_a_budget_of_its_measures_with_what_would_be_noticed() -> None:
+def test_it_is_a_budget_of_its_measures_with_what_tighter_limits_take() -> None:
     text = initial_budget(DATA)
     budget = as_budget(tomllib.loads(text))
     assert [rule.measure for rule in budget.rules] == list(BASE)
     assert [rule.against for rule in budget.rules] == ["baseline", "baseline", None]
-    found = gate(DATA, budget=tomllib.loads(text))
-    for line, ruling in zip([one for one in text.splitlines() if one.startswith("at_")], found.rules, strict=True):
-        assert ruling.detectable is not None
-        shown = line.partition("# ")[2]
-        value = shown.split()[0].replace("−", "-").rstrip(":")
-        size = float(value.rstrip("%")) / 100 if value.endswith("%") else float(value)
-        assert size == pytest.approx(ruling.detectable, abs=6e-4)
     # A comment says how many queries the next tighter limit takes.
     said = re.search(rf"# -(\d)% cannot be shown with {QUERIES} queries: it takes at least about ([\d,]+) .*"
         r"\(identical runs\), typically about ([\d,]+) queries\.", text)  # fmt: skip
@@ -94,32 +87,6 @@ def test_a_signed_measure_has_a_limit_on_its_size_and_a_share_of_groups_none() -
     assert any(measure.startswith("Share") for measure in map(str, made.measures))
     assert not any(measure.startswith("Share") for measure in rules)
     assert set(rules["ARaB@10"]) == {"measure", "at_most"}
-
-
-def test_a_limit_on_the_shift_to_one_side_is_proposed_as_a_comment() -> None:
-    text = initial_budget(DATA)
-    _, said, block = text.partition(
-        "# That limits the size. A limit on a shift of ARaB@10 towards + (−: at_least) would be:\n"
-    )
-    assert said
-    commented = [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
-    (proposed,) = tomllib.loads("\n".join(commented))["rule"]
-    assert proposed == {"measure": "ARaB@10", "against": "baseline", "signed": True, "at_most": 0.02}
-    # The tightest of a copy of the baseline, as the others are.
-    assert gate(DATA, budget={"rule": [proposed]}).outcome == "holds"
-    assert gate(DATA, budget={"rule": [{**proposed, "at_most": 0.01}]}).outcome == "not shown"
-
-
-def test_less_is_better_of_measures_nearer_zero() -> None:
-    values = {**BASE, "AbsARaB@10": RNG.beta(8, 8, QUERIES), "NDKL@10": RNG.beta(2, 8, QUERIES)}
-    values["|ARaB|@10"] = BASE["ARaB@10"]
-    text = initial_budget(known(audit(values, values)))
-    rules = {rule["measure"]: rule for rule in tomllib.loads(text)["rule"]}
-    assert [rules[name]["at_most"] for name in ("AbsARaB@10", "NDKL@10")] == ["+5%", "+20%"]
-    assert rules["|ARaB|@10"]["at_most"] == rules["ARaB@10"]["at_most"] == 0.1
-    better = {**values, "AbsARaB@10": values["AbsARaB@10"] / 2}
-    budget = {"rule": [rules["AbsARaB@10"]]}
-    assert gate(known(audit(better, values)), budget=budget).outcome == "holds"
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,6 @@ def test_metrics_of_an_audit() -> None:
     assert metrics == {"nDCG@10": 1.0, name: figure.mean, f"{name}/low": low, f"{name}/high": high}
     assert set(audited.metrics()) == {f"{run}/{name}" for run in ("old/v1", "new") for name in metrics}
     assert audited.metrics()[f"new/{name}"] == figure.mean
-    # What is undefined is left out.
-    single = RUN.with_columns(query_id=pl.lit("one"))[:2]
-    assert list(evenrank.audit(single, collection=MADE.collection, measures=name)["run"].metrics()) == [name]
 
 
 def test_metrics_of_a_gate() -> None:

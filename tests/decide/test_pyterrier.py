@@ -44,14 +44,6 @@ class TestContract(pyterrier.testing.TransformerTestCase):
         # A class is torn down after its tests' environment is.
         cls.transformer = None
 
-    def test_columns(self) -> None:
-        """What it takes and what it gives, as PyTerrier finds it out by itself."""
-        assert pt.inspect.transformer_inputs(self.transformer) == [["qid", "docno", "query", "text"]]
-        given = ["qid", "docno", "query", "text", "url"]
-        assert pt.inspect.transformer_outputs(self.transformer, given) == [*given, "score", "rank"]
-        again = pt.inspect.transformer_apply_attributes(self.transformer, batch_size=2)
-        assert (again.batch_size, again.ranker) == (2, self.transformer.ranker)
-
 
 def frame(seed: int = 0) -> pd.DataFrame:
     """Candidates of two queries, in no order, with a column of the user's own."""
@@ -78,22 +70,17 @@ def test_scores_are_the_rankers(case: str) -> None:
         assert part.sort_values("rank")["score"].is_monotonic_decreasing
 
 
-@pytest.mark.parametrize("head", [True, False])
-def test_a_model_by_its_folder(tmp_path: Path, head: bool) -> None:
-    from evenrank.models.stored import find_model, load_encoder
+def test_a_model_by_its_folder(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
 
-    folder = tiny_bert(tmp_path / "model", head=head)
+    folder = tiny_bert(tmp_path / "model")
     given = frame(1)
-    if not head:
-        with pytest.raises(EvenrankError, match="set `kind` to bi"):
-            EvenrankReranker(folder)
-    found = EvenrankReranker(folder, kind=None if head else "bi", device="cpu")(given).set_index("docno")["score"]
-    model = load_encoder(find_model(str(folder), None if head else "bi"), "float32", "cpu")
+    with pytest.raises(EvenrankError, match="set `kind` to bi"):
+        EvenrankReranker(folder)
+    found = EvenrankReranker(folder, kind="bi", device="cpu")(given).set_index("docno")["score"]
+    model = SentenceTransformer(str(folder), device="cpu")
     queries, passages = given["query"].tolist(), given["text"].tolist()
-    if head:
-        expected = model.predict(list(zip(queries, passages, strict=True)), activation_fn=torch.nn.Identity())
-    else:
-        expected = model.similarity_pairwise(model.encode(queries), model.encode(passages)).numpy()
+    expected = model.similarity_pairwise(model.encode(queries), model.encode(passages)).numpy()
     np.testing.assert_allclose(found[given["docno"]], expected, atol=1e-5)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,12 @@ import pytest
 
 import evenrank
 from evenrank.files import EvenrankError
-from evenrank.groups import Scoring, load_lexicon, score_texts
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed")
 
 import pandas as pd
-import polars as pl
 import pyterrier.testing
 
 from evenrank.decide.pyterrier import EvenrankRebalancer
@@ -45,16 +43,6 @@ class TestContract(pyterrier.testing.TransformerTestCase):
     def tearDownClass(cls) -> None:
         # A class is torn down after its tests' environment is.
         cls.transformer = None
-
-    def test_columns(self) -> None:
-        """What it takes and what it gives, as PyTerrier finds it out by itself."""
-        assert pt.inspect.transformer_inputs(self.transformer) == [["qid", "docno", "score", "text"]]
-        given = ["qid", "docno", "score", "text", "url"]
-        assert pt.inspect.transformer_outputs(self.transformer, given) == [*given, "rank"]
-        again = pt.inspect.transformer_apply_attributes(self.transformer, strength=0.25)
-        assert (again.method, again.strength, again.depth) == ("detconstsort", 0.25, 100)
-        labelled = EvenrankRebalancer("neutral", 1, labels={"a": "m", "b": "f"})
-        assert pt.inspect.transformer_inputs(labelled) == [["qid", "docno", "score"]]
 
 
 def frame(seed: int = 0, queries: int = 6, length: int = 12) -> pd.DataFrame:
@@ -116,27 +104,11 @@ def test_orders_are_those_of_rebalance(settings: dict[str, object]) -> None:
         )
 
 
-def test_scores_and_files(tmp_path: Path) -> None:
-    given = frame()
-    texts = pl.DataFrame({"doc_id": given["docno"], "text": given["text"]}).unique()
-    table = score_texts(texts, Scoring(load_lexicon("gender-en")))
-    expected = orders(EvenrankRebalancer("detconstsort", 1)(given))
-    assert orders(EvenrankRebalancer("detconstsort", 1, scores=table)(given.drop(columns="text"))) == expected
-    path = tmp_path / "labels.tsv"
-    path.write_text("doc_id\tgroup\n" + "".join(f"{doc}\t{group}\n" for doc, group in labels().items()))
-    by_file = EvenrankRebalancer("detconstsort", 1, labels=path, neutral="n")
-    path.unlink()
-    assert orders(by_file(given)) == orders(EvenrankRebalancer("detconstsort", 1, labels=labels(), neutral="n")(given))
-
-
-@pytest.mark.parametrize("method", ["neutral", "fair", "detconstsort", "shift"])
-def test_strength_0_is_the_order_that_pyterrier_ranks(method: str) -> None:
+def test_strength_0_is_the_order_that_pyterrier_ranks() -> None:
     given = frame()
     # Ties are taken in the order of the rows.
     given["score"] = (given["score"] // 4).astype(int)
-    rebalancer = EvenrankRebalancer(method, 0, labels=labels(), neutral="n")
-    rebalancer.fit(frame(1))
-    found = rebalancer(given)
+    found = EvenrankRebalancer("detconstsort", 0, labels=labels(), neutral="n")(given)
     ranked = pt.model.add_ranks(given.copy().reset_index(drop=True))
     assert found["rank"].tolist() == ranked["rank"].tolist()
 
@@ -179,41 +151,19 @@ def test_frames_without_rows_or_columns() -> None:
         rebalancer.fit(frame().iloc[:0])
 
 
-def test_unknown_documents() -> None:
-    some = {doc: group for doc, group in labels().items() if doc not in ("d1", "d4")}
-    given = frame()
-    before = orders(pt.model.add_ranks(given.copy()))
-    found = orders(EvenrankRebalancer("detconstsort", 1, labels=some, neutral="n")(given))
-    places = [(query, docs.index(doc)) for query, docs in before.items() for doc in ("d1", "d4") if doc in docs]
-    assert places
-    assert all(found[query][place] == before[query][place] for query, place in places)
-    with pytest.raises(EvenrankError, match=r"d[14]"):
-        EvenrankRebalancer("detconstsort", 1, labels=some, neutral="n", missing="error")(given)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "magic"}, "`method`: expected neutral, .* found 'magic'"),
         ({"strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
         ({"depth": 0}, "`depth`: expected 1 or more, found 0"),
         ({"offsets": {"m": 1, "f": -1}}, "`offsets` needs `method='shift'`"),
-        ({"protected": "f"}, "`protected` needs `method='fair'`"),
         ({"labels": labels(), "lexicon": "gender-en"}, "`lexicon`"),
-        ({"missing": "drop"}, "`missing`: expected error, skip or neutral, found 'drop'"),
-        (
-            {"method": "shift", "offsets": {"m": 1.0}},
-            r"`offsets`: expected a number for each of f, m, found \{'m': 1.0\}",
-        ),
-        ({"method": "shift", "offsets": 1.0}, "`offsets`: expected a number for each of f, m, found 1.0"),
-        (
-            {"method": "shift", "offsets": {"m": 1.0, "f": 0.0}, "per": "magnitude"},
-            "`offsets`: expected a number, per unit of magnitude, found a dict",
-        ),
+        ({"method": "shift", "offsets": {"m": 1.0}}, "expected a number for each of f, m, found {'m': 1.0}"),
+        ({"method": "shift", "offsets": {"m": 1}, "per": "magnitude"}, "expected a number, per unit of magnitude,"),
     ],
 )
 def test_settings_that_cannot_be_used(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(EvenrankError, match=message):
+    with pytest.raises(EvenrankError, match=re.escape(message)):
         EvenrankRebalancer(**settings)(frame())
 
 

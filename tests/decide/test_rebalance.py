@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ import pytest
 
 import evenrank
 from evenrank.decide.bound import Bound, bound_result
-from evenrank.decide.rebalance_method import Kept
-from evenrank.decide.strength import GRID, UnmetError
+from evenrank.decide.strength import GRID
 from evenrank.decide.validation_queries import ValidationQueries
 from evenrank.files import EvenrankError, Run
 from evenrank.files.types import Array
@@ -31,76 +29,46 @@ def at(method: str, strength: float, **options: object) -> Run:
 
 def test_the_least_strength_that_meets() -> None:
     found = evenrank.rebalance(RUN, method="neutral", max_bias="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
-    size = {s: abs(mean_signed(at("neutral", s / 1000), GROUPS, HALF)) for s in range(0, 1001, 25)}
-    # Every fortieth below does not meet it, this one does.
     assert 0 < found.strength < 1
     assert abs(mean_signed(found.run, GROUPS, HALF)) <= 0.2
-    assert all(value > 0.2 for step, value in size.items() if step / 1000 < found.strength)
     assert found.outcomes[0].validation == pytest.approx(abs(mean_signed(found.run, GROUPS, HALF)))
     assert found.outcomes[0].others == pytest.approx(abs(mean_signed(found.run, GROUPS, OTHERS)))
     assert abs(mean_signed(at("neutral", found.strength - 0.001), GROUPS, HALF)) > 0.2
 
 
-def test_the_least_biased_strength_that_keeps() -> None:
-    found = evenrank.rebalance(RUN, method="neutral", min_utility="nDCG@10 >= 90%", scores=GROUPS, qrels=QRELS)
-    qrels = QRELS.filter(pl.col("query_id").is_in(HALF))
-
-    def kept(strength: float) -> float:
-        chosen = [one.table.filter(pl.col("query_id").is_in(HALF)) for one in (at("neutral", strength), RUN)]
-        first, second = (evenrank.audit({"r": one}, qrels=qrels, measures="nDCG@10")["r", "nDCG@10"] for one in chosen)
-        return float(np.divide(first.mean, second.mean))  # type: ignore[arg-type]
-
-    assert kept(found.strength) >= 0.9
-    keeping = [step / 20 for step in range(21) if kept(step / 20) >= 0.9]
-    assert 0 < len(keeping) < 21
-    least = min(abs(mean_signed(at("neutral", strength), GROUPS, HALF)) for strength in keeping)
-    assert abs(mean_signed(found.run, GROUPS, HALF)) <= least + 1e-12
-
-
 def test_strengths_have_the_figures_of_an_audit_of_the_validation_queries() -> None:
-    bounds = [
-        {"max_bias": "NFaiRR@5 >= 105%"},
-        {"min_utility": "P@5 >= 90%"},
-        {"max_bias": "ARaB@10 <= 50%", "min_utility": "P@5 >= 80%"},
-    ]
-    measures = [("nDCG@10", "NFaiRR@5"), ("P@5", "ARaB@10"), ("P@5", "ARaB@10")]
+    bounds = {"max_bias": "ARaB@10 <= 50%", "min_utility": "P@5 >= 80%"}
     judged = QRELS.filter(pl.col("query_id").is_in(HALF))
-    for bound, (utility, bias) in zip(bounds, measures, strict=True):
-        found = evenrank.rebalance(RUN, method="shift", scores=GROUPS, qrels=QRELS, **bound)  # type: ignore[arg-type]
-        strengths = found.strengths
-        assert strengths is not None
-        assert (str(strengths.utility), str(strengths.bias)) == (utility, bias)
-        assert [point.strength for point in strengths.points] == sorted({*(s / 1000 for s in GRID), found.strength})
-        for one in strengths.points[::6]:
-            made = at("shift", one.strength, validation_queries=HALF)
-            half = Run.from_table(made.table.filter(pl.col("query_id").is_in(HALF)))
-            own = evenrank.audit({"r": half}, scores=GROUPS, qrels=judged, measures=f"{utility} {bias}")
-            assert one.utility == pytest.approx(own["r", utility].mean, abs=1e-12)
-            if bias == "ARaB@10":  # NFaiRR is normalised by the run's own order
-                assert one.bias == pytest.approx(own["r", bias].mean, abs=1e-12)
-        assert f"{found.strength:.3f}◂" in found.table(full=True)
+    found = evenrank.rebalance(RUN, method="shift", scores=GROUPS, qrels=QRELS, **bounds)  # type: ignore[arg-type]
+    assert [one.bound.text for one in found.outcomes] == ["ARaB@10 <= 50%", "P@5 >= 80%"]
+    strengths = found.strengths
+    assert strengths is not None
+    assert (str(strengths.utility), str(strengths.bias)) == ("P@5", "ARaB@10")
+    assert [point.strength for point in strengths.points] == sorted({*(s / 1000 for s in GRID), found.strength})
+    for one in strengths.points[::6]:
+        made = at("shift", one.strength, validation_queries=HALF)
+        half = Run.from_table(made.table.filter(pl.col("query_id").is_in(HALF)))
+        own = evenrank.audit({"r": half}, scores=GROUPS, qrels=judged, measures="P@5 ARaB@10")["r"]
+        assert (one.utility, one.bias) == pytest.approx((own["P@5"].mean, own["ARaB@10"].mean), abs=1e-12)
     given = evenrank.rebalance(
         RUN, max_bias="ARaB@10 <= 90%", scores=GROUPS, validation_queries=["q0", "q1", "not there"]
     )
     assert given.changes.queries == 38
     assert any("2 queries (those given); figures are of the other 38" in note for note in given.notes)
-    assert evenrank.rebalance(RUN, strength=0.5, scores=GROUPS, qrels=QRELS).strengths is None
-    unjudged = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 50%", scores=GROUPS)
-    assert unjudged.strengths is not None
-    assert unjudged.strengths.utility is None
-    assert {point.utility for point in unjudged.strengths.points} == {None}
-    assert "<svg" not in unjudged.html()
+    # Without judgements what it costs is not known.
+    assert given.strengths is not None
+    assert {point.utility for point in given.strengths.points} == {None}
+    assert given.findings[1].level == "cannot be told"
 
 
-@pytest.mark.parametrize("qrels", [QRELS, None])
-def test_the_choice_does_not_look_at_other_queries(qrels: pl.DataFrame | None) -> None:
+def test_the_choice_does_not_look_at_other_queries() -> None:
     judged = QRELS.filter(pl.col("query_id").is_in(HALF))
     unseen = [pl.DataFrame([(q, f"unseen{i}", 1)], judged.schema, orient="row") for i, q in enumerate(OTHERS)]
-    changed = None if qrels is None else pl.concat([judged, *unseen])
+    changed = pl.concat([judged, *unseen])
     own, how = RUN.table, {"method": "shift", "max_bias": "ARaB@10 <= 0.2", "scores": GROUPS}
     # In the other queries, the documents are in the opposite order.
     turned = own.with_columns(score=pl.when(pl.col("query_id").is_in(HALF)).then("score").otherwise(-pl.col("score")))
-    first = evenrank.rebalance(RUN, qrels=qrels, **how)  # type: ignore[arg-type]
+    first = evenrank.rebalance(RUN, qrels=QRELS, **how)  # type: ignore[arg-type]
     second = evenrank.rebalance(Run.from_table(turned.drop("rank")), qrels=changed, **how)  # type: ignore[arg-type]
     assert (first.strength, first.learnt) == (second.strength, second.learnt)
     of_tuning = [one.run.table.filter(pl.col("query_id").is_in(HALF))["doc_id"] for one in (first, second)]
@@ -129,12 +97,8 @@ def test_figures_are_those_of_an_audit_of_the_other_queries(snapshot: Any) -> No
             first, second = found.audit[name, measure], own[name, measure]
             assert (first.mean, first.ci95, first.n) == (second.mean, second.ci95, second.n)
     compared = own["rebalanced", "nDCG@10"].vs_baseline
-    values = json.loads(found.to_json())["figures"]["nDCG@10"]
     assert compared is not None
-    assert values["difference"]["mean"] == compared.difference
-    assert (values["difference"]["p"], values["difference"]["reason"]) == (compared.p, compared.test.reason)
     assert found.changes.queries == len(OTHERS)
-    assert any(f"figures are of the other {len(OTHERS)}" in note for note in found.notes)
     done, answer, bound = found.findings
     before, after = (one.table.filter(pl.col("query_id").is_in(OTHERS)) for one in (RUN, found.run))
     first = (one.filter(pl.col("rank") <= 10) for one in (after, before))
@@ -147,19 +111,6 @@ def test_figures_are_those_of_an_audit_of_the_other_queries(snapshot: Any) -> No
     assert said(found) == snapshot
 
 
-def test_both_bounds() -> None:
-    for bounds, message in (
-        ({"max_bias": "ARaB@10 <= 0.15", "min_utility": "nDCG@10 >= 100%"}, "ARaB@10 <= 0.15 and nDCG@10 >= 100%"),
-        ({"max_bias": "NFaiRR@10 >= 1.5"}, "NFaiRR@10 >= 1.5 .* nearest tried is NFaiRR@10 .* at"),
-    ):
-        with pytest.raises(UnmetError, match=f"no strength of neutral reaches {message}"):
-            evenrank.rebalance(RUN, scores=GROUPS, qrels=QRELS, **bounds)  # type: ignore[arg-type]
-    alone = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
-    both = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", min_utility="nDCG@10 >= 50%", scores=GROUPS, qrels=QRELS)
-    assert alone.strength == both.strength
-    assert [found.bound.text for found in both.outcomes] == ["ARaB@10 <= 0.2", "nDCG@10 >= 50%"]
-
-
 NOISE, ONES = np.random.default_rng(0).normal(0, 0.1, 400), np.ones(400)
 SPREAD = np.random.default_rng(1).random(400)
 
@@ -168,7 +119,6 @@ SPREAD = np.random.default_rng(1).random(400)
     ("bound", "new", "base", "verdict"),
     [
         ("ARaB@10 <= 0.5", NOISE + 0.2, ONES, "holds"),
-        ("ARaB@10 <= 0.5", NOISE - 0.2, ONES, "holds"),
         ("ARaB@10 <= 0.5", NOISE + 0.5, ONES, "not shown"),
         ("ARaB@10 <= 0.5", NOISE - 0.9, ONES, "violated"),
         ("ARaB@10 <= 0.5", np.array([np.nan]), np.array([1.0]), "not shown"),
@@ -193,33 +143,6 @@ def test_bounds_on_other_queries(bound: str, new: Array, base: Array, verdict: s
         assert (found.limits[0] > 0.95 * base.mean()) == (verdict == "holds")
 
 
-def test_without_qrels_effectiveness_is_unknown_first(snapshot: Any) -> None:
-    found = evenrank.rebalance(RUN, strength=0.5, scores=GROUPS)
-    # The bias is known, and is that of an audit of the whole run.
-    own = evenrank.audit({"r": RUN, "new": found.run}, scores=GROUPS, measures="ARaB@10")
-    values = json.loads(found.to_json())["figures"]
-    assert "nDCG@10" not in values
-    for name, audited in (("run", "r"), ("rebalanced", "new")):
-        assert values["ARaB@10"][name]["mean"] == pytest.approx(own[audited, "ARaB@10"].mean)
-    met = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", scores=GROUPS)
-    assert [one.findings[1].level for one in (found, met)] == ["cannot be told"] * 2
-    assert [said(found), said(met)] == snapshot
-
-
-def test_tied_and_unknown_documents_are_said() -> None:
-    tied, groups, _ = drawn(5, 20, 3, ties=True)
-    found = evenrank.rebalance(tied, strength=0.5, scores=groups)
-    assert found.changes.tied > 0
-    assert f"{found.changes.tied} documents of 100 in the first 100 ranks" in " ".join(found.notes)
-    labels = {doc: "m" if i % 2 else "f" for i, doc in enumerate(groups.table["doc_id"].to_list()) if i % 3}
-    for missing, words in ((None, "kept at their ranks and left out of figures."), ("neutral", "counted as neutral.")):
-        made = evenrank.rebalance(tied, strength=0.5, labels=labels, missing=missing)  # type: ignore[arg-type]
-        assert made.changes.lacking > 0
-        (said,) = (one for one in made.warnings if one.startswith("Without a label:"))
-        assert said.startswith(f"Without a label: {made.changes.lacking} documents of 100 in the first 100 ranks (")
-        assert said.endswith(words)
-
-
 def test_lists_close_up_over_unlabelled_documents_with_and_without_qrels() -> None:
     labels = {doc: "mf"[i % 2] for i, doc in enumerate(GROUPS.table["doc_id"].to_list()) if i % 3}
     options = {"labels": labels, "method": "detconstsort", "strength": 0.5}
@@ -239,18 +162,11 @@ def test_an_order_that_changes_no_querys_effectiveness_says_so(snapshot: Any) ->
 
 
 def test_prefixes_that_miss_what_is_asked_are_counted() -> None:
-    assert list(Kept(5, 1, 3).notes("fair", None)) == [
-        "fair: 3 prefixes in 1 of 5 lists miss what is asked of every prefix (the minimum of protected documents), as"
-        " the documents do not allow it."
-    ]
-    (said,) = Kept(5, 1, 1).notes("fair", 20)
-    assert said.startswith("fair: 1 prefix in 1 of 5 lists misses what is asked of every prefix of the first 20 ranks")
     # All documents of the lists are of m: f cannot have its minimum.
     labels = {"other": "f", **dict.fromkeys(GROUPS.table["doc_id"].to_list(), "m")}
     found = evenrank.rebalance(RUN, method="fair", protected="f", strength=1, labels=labels)
     assert (found.findings[0].text, found.page().next) == ("Unchanged, no document moved.", ())
     assert any("miss what is asked of every prefix" in note for note in found.notes)
-    assert not any("already have what is asked" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("method", ["fair", "detconstsort"])
@@ -341,21 +257,6 @@ def test_methods_that_need_poles_say_so() -> None:
     assert offset in " ".join(found.notes)
 
 
-def test_nothing_moves_no_figure_of_a_run_with_ties() -> None:
-    tied, groups, qrels = drawn(12, 20, 3, ties=True)
-    found = evenrank.rebalance(tied, strength=0, scores=groups, qrels=qrels)
-    assert found.changes.moved == 0
-    assert found.audit is not None
-    figures = json.loads(found.to_json())["figures"]
-    assert list(figures) == ["nDCG@10", "ARaB@10", "NFaiRR@10"]
-    for measure, values in figures.items():
-        assert values["run"] == values["rebalanced"], measure
-    # The audit of the run with its ties says the same.
-    audited = evenrank.audit({"r": tied}, qrels=qrels, measures="nDCG@10")["r", "nDCG@10"]
-    assert audited.mean == figures["nDCG@10"]["run"]["mean"]
-    assert "and so do the figures of the run" in " ".join(found.notes)
-
-
 def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     judged = pl.concat([QRELS, pl.DataFrame([("x", "d1", 1), ("y", "d1", 1)], QRELS.schema, orient="row")])
     found = evenrank.rebalance(RUN, strength=0.3, scores=GROUPS, qrels=judged)
@@ -363,8 +264,6 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert found.audit is not None
     assert (found.audit["drawn", "nDCG@10"].mean, found.audit["drawn", "nDCG@10"].n) == (own.mean, 42)
     assert found.warnings[0] == "Judged queries missing: drawn lacks 2 of 42 (counted 0; skipped for bias)."
-    assert [one.text for one in found.findings if one.place == "warning"] == list(found.warnings)
-    assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
     bounds: dict[str, Any] = {"min_utility": "nDCG@10 >= 0.1", "validation_queries": ["x", *HALF]}
     kept = evenrank.rebalance(RUN, scores=GROUPS, qrels=judged, **bounds)
     sizes = [one["drawn", "nDCG@10"].n for one in (kept.validation, kept.audit)]  # type: ignore[index]
@@ -379,10 +278,8 @@ def test_the_queries_given_can_be_the_only_ones() -> None:
     made = evenrank.rebalance(RUN, qrels=QRELS, queries=some, only_queries=True, **options)  # type: ignore[arg-type]
     alone = replace(RUN, table=RUN.table.filter(pl.col("query_id").is_in([*some])))
     own = evenrank.rebalance(alone, qrels=QRELS.filter(pl.col("query_id").is_in([*some])), **options)  # type: ignore[arg-type]
-    assert set(made.run.queries) == {*some}
     assert made.run.table.equals(own.run.table)
     assert made.to_dict()["figures"] == own.to_dict()["figures"]
-    assert made.warnings == own.warnings
     assert "restricted to the 12 queries given" in " ".join(made.notes)
 
 
@@ -451,7 +348,6 @@ def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
     pairs = pl.DataFrame({"doc_id": list(labels), "g": list(labels.values()), "h": ["x", "y"] * 6})
     both = evenrank.rebalance(run, labels=pairs, group_column=["g", "h"], intersect=True, **how)
     assert [one.key for one in both.page().said("answer")] == ["moved_where_needed", "not_measured"]
-    assert both.page().next == (("evenrank audit", "both runs"),)
 
 
 def test_no_output_replaces_an_input(tmp_path: Path) -> None:
@@ -460,23 +356,3 @@ def test_no_output_replaces_an_input(tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match="it is an input"):
         evenrank.rebalance(tmp_path / "a.run", strength=1, scores=GROUPS, out=tmp_path / "a.run")
     assert (tmp_path / "a.run").read_bytes() == before
-
-
-def test_combinations_of_groups_meet_their_targets() -> None:
-    """Of m × yes, m × no, f × yes and f × no, each prefix has its share of the target, rounded down."""
-    names = ["m × no", "m × yes", "f × no", "f × yes"]
-    lists = {f"q{q}": [f"{name}, {q}, {n}" for name in names for n in range(5)] for q in range(30)}
-    labels = [{"doc_id": doc, "g": doc[0], "d": doc.split(",")[0][4:]} for docs in lists.values() for doc in docs]
-    target = dict(zip(names, (0.4, 0.3, 0.2, 0.1), strict=True))
-    options: dict[str, Any] = {"labels": pl.DataFrame(labels), "group_column": ["g", "d"], "intersect": True}
-    made = evenrank.rebalance(lists, method="detconstsort", strength=1, target=target, **options)
-    for _, own in made.run.table.group_by("query_id"):
-        order = [doc.split(",")[0] for doc in own.sort("rank")["doc_id"].to_list()]
-        for k in range(1, 11):
-            for name, share in target.items():
-                assert order[:k].count(name) >= int(share * k + 1e-9)
-    measure = "ImpactRatio(group='f × yes',pooled=True)@4"
-    even = evenrank.rebalance(lists, method="detconstsort", strength=1, target="uniform", **options).run
-    # All of the first four are m × no; then one of each group.
-    for run, mean in ((lists, 0.0), (even, 1.0)):
-        assert evenrank.audit({"r": run}, measures=measure, **options)["r", measure].mean == mean

@@ -38,7 +38,6 @@ def test_what_a_method_is_given() -> None:
 @pytest.mark.parametrize(
     ("target", "shares", "expected"),
     [
-        ("uniform", None, [0.375, 0.375, 0.25]),
         ("candidates", None, [0.5, 0.25, 0.25]),
         ({"m": 0.2, "f": 0.8}, None, [0.15, 0.6, 0.25]),
         # By default the shares of the lexicon.
@@ -74,7 +73,6 @@ def test_run_in_a_new_order() -> None:
     assert (lists.total, lists.tied, lists.lacking) == (3, 1, 0)
     changes = lists.changes(np.array([2, 0, 1]))
     assert (changes.first, changes.moved, changes.distance, changes.kept) == (1, 3, 4, 1)
-    assert lists.changes(np.array([2, 0, 1]), np.array([False])).moved == 0
     # Of the first ten, eight are kept.
     twelve = run({"q": [(f"d{i:02}", 20.0 - i) for i in range(12)]})
     lists = Grouping(table({f"d{i:02}": "m" for i in range(12)})).lists(twelve)
@@ -93,22 +91,6 @@ def test_unknown_documents_keep_their_rank_or_are_neutral() -> None:
     neutral = Grouping(table(known), missing="neutral").lists(run(ONE))
     assert neutral.lists.neutrality.tolist() == [0, 1, 0, 1, 1]
     assert (neutral.lists.group.tolist(), neutral.lacking) == ([0, -1, 0, -1, -1], 2)
-
-
-def test_a_list_of_unknown_documents_is_empty() -> None:
-    given = run({"p": [("x", 2.0)], **ONE})
-    lists = Grouping(table(GROUPS), missing="skip").lists(given)
-    assert lists.lists.offsets.tolist() == [0, 0, 5]
-    assert lists.lists.targets[0].tolist() == [0, 0, 1]
-    for name in METHODS:
-        method = MethodOptions(name).make(lists.lists, table(GROUPS))
-        made = lists.reordered(applied(method, lists.lists, 1.0)[0])
-        assert made.table["doc_id"][0] == "x"
-
-
-def test_infinite_range_of_scores() -> None:
-    lists = grouped_lists(run({"q": [("a", 1.7e308), ("b", 0.0), ("c", -1.7e308)]}), table(GROUPS))
-    assert lists.scores.tolist() == [1, 0.5, 0]
 
 
 @given(
@@ -131,16 +113,6 @@ def test_ids_and_length_stay(
         assert old["doc_id"].to_list()[depth:] == new["doc_id"].to_list()[depth:]
     if strength == 0:
         assert after.table["doc_id"].equals(before.table["doc_id"])
-
-
-def test_cut_lists_are_the_same() -> None:
-    before, groups, _ = drawn(3, 30, 0)
-    lists = Grouping(groups, 10).lists(before)
-    cut = lists.cut(12)
-    assert cut.run.table.height == 36
-    order = np.concatenate([np.random.default_rng(q).permutation(10) + 10 * q for q in range(3)])
-    whole = lists.reordered(order).table.filter(pl.col("rank") <= 12)["doc_id"]
-    assert cut.reordered(order).table["doc_id"].equals(whole)
 
 
 def test_values_of_other_queries_are_refused() -> None:

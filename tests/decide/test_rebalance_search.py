@@ -98,6 +98,9 @@ def test_where_figures_do_not_fall_steadily() -> None:
     kept = np.where((STRENGTHS < 0.2) | ((STRENGTHS >= 0.7) & (STRENGTHS <= 0.912)), 1.0, 0.5)
     assert chosen(kept, "nDCG@10 >= 90%", "min_utility")[0] == 912
     assert chosen(np.ones(STEPS + 1), "nDCG@10 >= 90%", "min_utility") == (STEPS, 1)
+    # Undefined figures are not allowed.
+    undefined = np.where(STRENGTHS < 0.9, np.nan, 0.1)
+    assert chosen(undefined, "ARaB@10 <= 0.5")[0] == 900
 
 
 class Both(Written):
@@ -130,11 +133,3 @@ def test_few_strengths_are_tried_where_no_figure_comes_near() -> None:
     with pytest.raises(UnmetError, match=r"the nearest tried is ARaB@10 0.7500 at strength 1$"):
         chosen_step(steps, [Bound.parse("ARaB@10 <= 0.5", "max_bias")], [], "x", 1)  # type: ignore[arg-type]
     assert steps.tried == set(GRID)
-
-
-def test_undefined_figures_are_not_allowed() -> None:
-    figures = np.full(STEPS + 1, np.nan)
-    with pytest.raises(UnmetError):
-        chosen(figures, "ARaB@10 <= 0.5")
-    figures[900:] = 0.1
-    assert chosen(figures, "ARaB@10 <= 0.5")[0] == 900

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,8 +13,7 @@ from hypothesis import strategies as st
 from evenrank.files import EvenrankError
 from evenrank.files.tokens import tokenize
 from evenrank.groups import Lexicon, Scoring, load_lexicon, score_texts
-from evenrank.probes.group_wording import POSSESSIVE, in_case_of, language_notes, neutralised, swapped
-from evenrank.probes.variants import variants
+from evenrank.probes.group_wording import language_notes, neutralised, swapped
 from slow_groups import slow_words
 
 GENDER = load_lexicon("gender-en")
@@ -35,10 +31,7 @@ def neutral(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # case
-        ("she, She, SHE", "he, He, HE"),
         ("Mrs. Smith and MS. Jones", "Mr. Smith and MR. Jones"),
-        ("Ladies and Gentlemen", "Gentlemen and Ladies"),
         # endings after an apostrophe, hyphens, phrases
         ("She's the woman’s doctor, she'll see", "He's the man’s doctor, he'll see"),
         ("the mothers' day, ma'am", "the fathers' day, sir"),
@@ -60,8 +53,6 @@ def neutral(text: str) -> str:
         # one way, and a title only before a name
         ("guys and gals", "girls and dudes"),
         ("Miss Marple, Miss  Lee. Miss out", "Mr Marple, Mr  Lee. Miss out"),
-        # left, and untouched
-        ("Sheila, manual,\tthe  mankind\n", "Sheila, manual,\tthe  mankind\n"),
     ],
 )
 def test_swap(text: str, expected: str) -> None:
@@ -72,7 +63,6 @@ def test_swap(text: str, expected: str) -> None:
     ("text", "expected"),
     [
         ("She saw her; HIS, Hers", "They saw them; THEIRS, Theirs"),
-        ("her house, his house, himself", "their house, their house, themselves"),
         ("The policewoman, a Policeman, POLICEMEN", "The police officer, a Police officer, POLICE OFFICERS"),
         ("Drag Queens, her mother-in-law", "Drag Performers, their parent-in-law"),
         ("Mrs. Smith, Miss Lee, but miss them", "Mx. Smith, Mx Lee, but miss them"),
@@ -98,19 +88,6 @@ def test_edits_what_is_left_and_verbs() -> None:
     assert found.edits.tolist() == [3, 0, 0, 4]
     assert found.left == Counter(midwife=2)
     assert found.verbs == 2
-
-    # Texts without group words are passed on, and what is given is left.
-    texts = pl.Series("text", ["nothing", "here"])
-    assert swapped(texts, GENDER).texts is texts
-    assert swapped(texts.clear(), GENDER).edits.shape == (0,)
-    given = pl.Series("text", ["she", "x"])
-    made = swapped(given, GENDER).texts
-    assert (made.name, made.to_list(), given.to_list()) == ("text", ["he", "x"], ["she", "x"])
-
-
-def test_case_of_another_word() -> None:
-    words = (("She", "he"), ("I", "you"), ("sHe", "he"), ("FRAU", "Mann"))
-    assert [in_case_of(*pair) for pair in words] == ["He", "You", "he", "MANN"]
 
 
 AGES = Lexicon(
@@ -210,41 +187,7 @@ def test_a_neutral_text_has_only_the_words_left(text: str) -> None:
     assert re.sub(r"\w", "", text) == re.sub(r"\w", "", str(made.texts[0]))
 
 
-# --- beside what people wrote, and in other languages -----------------------------------------------------------------
-
-PRONOUNS = {word for pair in POSSESSIVE for word in pair if word not in ("them", "theirs")}
-PAIRED = {tuple(tokenize(word)) for word, _ in GENDER.pairs}
-
-
-def one_for_one(words: list[str], others: list[str]) -> bool:
-    """Whether people exchanged words and did nothing else: each word always for one and the same other word, and the
-    reverse (*her*, *his*, *him* and *hers* count as one), and none is left that has a counterpart."""
-    if len(words) != len(others):
-        return False
-    pairs = {tuple("her" if word in PRONOUNS else word for word in pair) for pair in zip(words, others, strict=True)}
-    kept = any(word == other and (word,) in PAIRED for word, other in zip(words, others, strict=True))
-    return len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs}) and not kept
-
-
-def test_swaps_are_what_people_wrote(shared_data: Path) -> None:
-    """All pairs of a male and a female text that differ word for word: in the direction to *guy* people wrote less
-    often what the swap writes, which is *boy*, as it should be of children."""
-    folder = shared_data / "grepbiasir"
-    texts = dict(line.split("\t", 1) for line in (folder / "collection.tsv").read_text().splitlines())
-    wordings: dict[tuple[str, str], dict[str, str]] = {}
-    with open(folder / "documents.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            wordings.setdefault((row["query_id"], row["relevance"]), {})[row["content_gender"]] = row["doc_id"]
-    pairs = [(of["M"], of["F"]) for of in wordings.values() if {"M", "F"} <= of.keys()]
-    equal = {}
-    for side in (0, 1):
-        given = pl.Series([texts[pair[side]] for pair in pairs])
-        swaps = map(tokenize, swapped(given, GENDER).texts)
-        people = [tokenize(texts[pair[1 - side]]) for pair in pairs]
-        known = zip(map(tokenize, given), swaps, people, strict=True)
-        clean = [(swap, theirs) for words, swap, theirs in known if one_for_one(words, theirs)]
-        equal[side] = sum(swap == theirs for swap, theirs in clean), len(clean)
-    assert equal == {0: (181, 201), 1: (170, 201)}
+# --- in other languages -----------------------------------------------------------------------------------------------
 
 
 def notes(*texts: list[str]) -> tuple[str, ...]:
@@ -260,24 +203,3 @@ def test_texts_in_another_language_by_hand() -> None:
     assert notes(["der " * 199]) == notes() == ()
     assert notes(["the"] * 999 + ["der"], ["der " * 10**6]) == ()
     assert language_notes([pl.DataFrame({"text": ["she " * 300]})], load_lexicon("gender-de")) == ()
-
-
-def test_variants_have_the_note() -> None:
-    german = {"d": "Nun fragt man sie. " * 60}
-    for kind in ("swap", "neutral"):
-        assert [note for note in variants(german, kind=kind).notes if "hardly look English" in note]
-    assert not [note for note in variants(german, kind="rotate").notes if "English" in note]
-    assert variants({"d": "She told him that he was in the house. " * 60}, kind="swap").notes == ()
-
-
-def test_real_texts_in_another_language(shared_data: Path) -> None:
-    def squad(name: str) -> list[str]:
-        data = json.loads((shared_data / "xquad" / f"xquad.{name}.json").read_text())["data"]
-        return [paragraph["context"] for article in data for paragraph in article["paragraphs"]]
-
-    assert notes(squad("de"))
-    assert notes(squad("es"))
-    assert not notes(squad("en"))
-    lines = (shared_data / "grepbiasir" / "collection.tsv").read_text().splitlines()
-    assert not notes([line.partition("\t")[2] for line in lines])
-    assert not notes(pl.read_ndjson(shared_data / "nq_utd" / "human.jsonl")["text"].to_list())

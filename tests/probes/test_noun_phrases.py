@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from pathlib import Path
 
-import polars as pl
 import pytest
 
 from evenrank.probes.group_wording import her_is_possessive, his_is_possessive
@@ -97,20 +94,3 @@ def test_his(lines: str, possessive: bool) -> None:
     for line in lines.splitlines():
         found = re.search(r"\bhis\b", line, re.IGNORECASE)
         assert his_is_possessive(line, *found.span()) is possessive, line
-
-
-def test_his_and_him_of_real_texts_told_from_her(shared_data: Path) -> None:
-    """Each *his* and *him* of Grep-BiasIR and people's nq_utd as *her*, told apart again: right in 97 % (of 223).
-
-    Many rules were found on these texts: on others it is right less often.
-    """
-    lines = (shared_data / "grepbiasir" / "collection.tsv").read_text().splitlines()
-    texts = [line.partition("\t")[2] for line in lines]
-    texts += pl.read_ndjson(shared_data / "nq_utd" / "human.jsonl")["text"].to_list()
-    told: Counter[tuple[str, bool]] = Counter()
-    for text in texts:
-        for found in re.finditer(r"\b(his|him)\b", text, re.IGNORECASE):
-            start, end = found.span()
-            as_her = her_is_possessive(f"{text[:start]}her{text[end:]}", start, end)
-            told[found[0].lower(), as_her] += 1
-    assert told == {("his", True): 166, ("his", False): 3, ("him", False): 51, ("him", True): 3}

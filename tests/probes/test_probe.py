@@ -7,12 +7,15 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 
+import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import evenrank
 from evenrank.probes.probe_result import ProbeResult
+from evenrank.probes.probing import text_lengths
+from evenrank.search.bm25 import BM25Scorer
 from evenrank.stats.estimate import Estimate
 from slow_probe import MEN, WOMEN, slow_probe
 
@@ -159,48 +162,6 @@ def test_the_replaced_run_is_audited() -> None:
             assert (figures[measure].mean, figures[measure].ci95) == (wanted.mean, wanted.ci95)
 
 
-def test_the_judged_passages_are_the_list_without_a_run() -> None:
-    judged = {"q": {"b": 0, "a": 1, "c": 0}, "r": {"a": 2, "d": 0}}
-    found = by_hand(run=None, qrels=judged)
-    assert (found.listed, found.pairs, found.queries) == ("the judgements", 5, 2)
-    assert found["swap"].counts.changed == 3
-    # No list has more than ten texts: nobody can enter the first ten.
-    assert (found["swap"].enters, found["swap"].leaves) == (None, None)
-
-
-def test_a_passage_that_rises_from_behind_the_first_ten() -> None:
-    """Of eleven passages the last has a variant that is the first of all."""
-    texts = {f"d{i:02}": f"text {i}" for i in range(11)}
-    variant = texts | {"d10": "text -1"}
-    found = evenrank.probe(
-        lambda query, passages: [-float(passage.split()[1]) for passage in passages], variants={"mine": variant},
-        collection=texts, queries={"q": "who"}, run={"q": dict.fromkeys(texts, 1.0)},
-    )["mine"]  # fmt: skip
-    assert (found.shift.mean, found.enters, found.leaves) == (10.0, 1.0, 0.0)
-    # One query and one passage: a mean, and nothing about others.
-    assert (found.means.effect.ci95, found.finding.holm_p) == (None, None)
-
-
-def test_holm_over_the_variants() -> None:
-    texts = {f"d{i}": f"tea of d{i}" for i in range(40)}
-    variants = {name: {doc: f"{text} {name}" for doc, text in texts.items()} for name in ("some", "more")}
-
-    def score(query: str, text: str) -> float:
-        number = int(text.split()[2][1:])
-        moved = 0.4 * (number % 3) if "some" in text else 0.1 * (number % 5 - 1.8) if "more" in text else 0.0
-        return len(query) * number % 17 + moved
-
-    queries = {f"q{i}": "x" * (i + 1) for i in range(16)}
-    found = evenrank.probe(
-        lambda query, passages: [score(query, text) for text in passages], variants=variants,
-        run={query: dict.fromkeys(texts, 1.0) for query in queries}, collection=texts, queries=queries,
-    )  # fmt: skip
-    low, high = sorted(one.finding.p for one in found.variants)  # type: ignore[type-var]
-    assert None not in (low, high)
-    corrected = sorted(one.finding.holm_p for one in found.variants)  # type: ignore[type-var]
-    assert corrected == pytest.approx([min(1, 2 * low), max(min(1, 2 * low), high)])
-
-
 def test_every_text_and_pair_is_scored_once() -> None:
     asked: Counter[tuple[str, str]] = Counter()
 
@@ -216,3 +177,10 @@ def test_every_text_and_pair_is_scored_once() -> None:
     assert set(asked.values()) == {1}
     assert set(asked) == {("who", text) for text in SCORES if text in {*TEXTS.values(), *PLACEBO.values()}}
     assert found["again"].poles is None
+
+
+def test_lengths_are_words_and_pieces() -> None:
+    texts = pl.Series(["the old  house", "", "sea"])
+    assert text_lengths(texts, None).tolist() == [[3, 14], [0, 0], [1, 3]]
+    # Without stop words, as BM25 reads them.
+    assert text_lengths(texts, BM25Scorer({"d": "sea"})).tolist() == [[3, 2], [0, 0], [1, 1]]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,7 @@ import pytest
 
 import evenrank
 from evenrank.files import EvenrankError, as_qrels, as_run
-from evenrank.probes.variant_figures import run_figures
-from evenrank.probes.variant_files import ProbedList, edits_by_passage, read_variant, spread
+from evenrank.probes.variant_files import ProbedList, spread
 from evenrank.probes.variants import Varied
 from loopback import score_of, serving
 
@@ -45,7 +42,6 @@ LISTED = "swap: 6 of 8 passages of the list are not in the variant: 'd2', 'd3', 
     ("variants", "options", "problem"),
     [
         ({"swap": {"d0": "a", "d1": "b"}}, {}, LISTED),
-        ({"swap": dict(list(SWAP.items())[:-1])}, {}, "swap: 1 of 8 passages of the list is not in the variant: 'd7'"),
         ({"swap": TEXTS}, {}, "swap: no passage of the list was changed"),
         ("rotate", {}, "rotate: no passage could be changed"),
         ({"mine": Varied("swap", {}, 8, 8, 8, {}, {})}, {},
@@ -143,31 +139,6 @@ def test_a_damaged_manifest_is_ignored(tmp_path: Path, content: str) -> None:
     assert "mine: its manifest a.tsv.manifest.json is damaged and was ignored" in found.notes
 
 
-def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
-    listed = ProbedList.of(as_run(RUN), None, 3, TEXTS, QUERIES)
-    assert listed.table["doc_id"].to_list() == ["d0", "d1", "d2"] * 3
-    mine = write(tmp_path / "c.tsv", {doc: text for doc, text in SWAP.items() if doc in ("d2", "d0", "d1")})
-    found = read_variant("mine", mine, listed)
-    assert found.texts.to_list() == [SWAP["d0"], SWAP["d1"], SWAP["d2"]] * 3
-
-
-def test_kinds_are_made_in_memory_with_their_placebos() -> None:
-    found = probe(["swap"])
-    one = found["swap"]
-    # "wrote it" has no function word with a synonym.
-    assert (one.kind, one.placebo, one.counts.changed) == ("swap", None, 24)
-    assert any(note.startswith("placebo of swap: no passage could be changed") for note in found.notes)
-    texts = {doc: f"{text}, but the tea was big" for doc, text in TEXTS.items()}
-    assert probe(["swap"], collection=texts)["swap"].placebo == "placebo of swap"
-    by_file = probe({"swap": SWAP})["swap"]
-    assert one.means.effect == by_file.means.effect
-    found = probe({"neutral": None, "mine": SWAP})
-    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [
-        ("neutral", "neutral", 24),
-        ("mine", None, 24),
-    ]
-
-
 def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) -> None:
     texts = {doc: f"{text}, but the tea was big" for doc, text in TEXTS.items()}
     for name in ("swap.tsv", "swap.jsonl"):
@@ -175,8 +146,9 @@ def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) 
     evenrank.variants(texts, kind="placebo", out=tmp_path / "placebo.parquet", of="swap")
     placebo = tmp_path / "placebo.parquet"
     made = probe(["swap"], collection=texts)["swap"]
-    for name in ("swap.tsv", "swap.jsonl"):
-        one = probe({"mine": tmp_path / name, "other": placebo}, collection=texts)["mine"]
+    in_memory = evenrank.variants(texts, kind="swap")
+    for given in (tmp_path / "swap.tsv", tmp_path / "swap.jsonl", in_memory):
+        one = probe({"mine": given, "other": placebo}, collection=texts)["mine"]
         assert (one.kind, one.placebo, one.means) == ("swap", "other", made.means)
 
 
@@ -200,8 +172,6 @@ def test_the_notes_of_a_manifest_are_kept(tmp_path: Path) -> None:
     assert len(noted) == 1
     found = told({"mine": tmp_path / "a.jsonl"}, collection=texts, lexicon=LEXICON)
     assert f"mine: {noted[0]}" in found.notes
-    made = told("swap", collection=texts, lexicon=LEXICON)
-    assert f"swap: {noted[0]}" in made.notes
     # Notes that are no texts are nobody's notes.
     manifest = tmp_path / "a.jsonl.manifest.json"
     for notes in ("odd", [1, None], None):
@@ -216,15 +186,11 @@ LEXICON = evenrank.Lexicon(
 )  # fmt: skip
 
 
-def test_what_was_made_and_fewer_edits_are_told_once() -> None:
+def test_what_was_made_is_told_once() -> None:
     found = told(["swap", "neutral"])
     made = [note for note in found.notes if "made of the listed passages" in note]
     names = "swap, placebo of swap, neutral, placebo of neutral"
     assert made == [f"{names}: made of the listed passages (8 passages), seed 0"]
-    # Two of nine places have a synonym.
-    texts = {doc: text.replace("uncle", "uncle, his son, his father") for doc, text in EIGHT.items()}
-    notes = [note for note in told("swap", collection=texts).notes if "ewer" in note]
-    assert notes == ["swap: in 4 of 8 passages placebo of swap changes fewer places"]
 
 
 def test_a_placebo_with_fewer_edits(tmp_path: Path) -> None:
@@ -233,7 +199,6 @@ def test_a_placebo_with_fewer_edits(tmp_path: Path) -> None:
 
     swap, placebo = table(SWAPPED, [1, 3] * 4), table(LARGE, [1] * 8)
     said = "swap: in 4 of 8 passages placebo of swap changes fewer places"
-    assert said in told({"swap": swap}, placebos={"swap": placebo}).notes
     files = {}
     for name, one in (("s", swap), ("p", placebo)):
         one.write_parquet(tmp_path / f"{name}.parquet")
@@ -245,27 +210,6 @@ def test_a_placebo_with_fewer_edits(tmp_path: Path) -> None:
         assert said in told({"swap": first}, placebos={"swap": second}).notes
     for first, second in ((SWAPPED, placebo), (swap, LARGE), (swap, swap)):
         assert not any("fewer" in note for note in told({"swap": first}, placebos={"swap": second}).notes)
-
-
-@pytest.mark.parametrize("counts", ["d0\tmany\n", "d0\n", "\udcff\n", ""])
-def test_odd_counts_of_edits_are_left_out(tmp_path: Path, counts: str) -> None:
-    listed = ProbedList.of(as_run(RUN), None, 8, EIGHT, QUERIES)
-    path = tmp_path / "a.tsv"
-    path.write_text("d0\ttext\n")
-    assert edits_by_passage(path, listed) is None
-    Path(f"{path}.edits.tsv").write_text(counts, errors="surrogateescape")
-    assert edits_by_passage(path, listed) is None
-    Path(f"{path}.edits.tsv").write_text("d1\t3\n")
-    found = edits_by_passage(path, listed)
-    assert found.to_list() == [None, 3, *[None] * 6] * 3
-
-
-def test_a_variant_in_memory() -> None:
-    swap, placebo = evenrank.variants(EIGHT, kind="swap"), evenrank.variants(EIGHT, kind="placebo", of="swap")
-    found, made = told({"mine": swap, "p": placebo}), told("swap")
-    one = found["mine"]
-    assert (one.kind, one.placebo, one.poles, one.means) == ("swap", "p", ("m", "f"), made["swap"].means)
-    assert told({"swap": SWAPPED}, placebos={"swap": placebo})["swap"].placebo == "placebo of swap"
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -281,15 +225,11 @@ def test_a_sample_of_queries() -> None:
 
     given = {"collection": EIGHT, "queries": QUERIES, "run": RUN, "qrels": judged}
     found = evenrank.probe(model, variants={"swap": SWAPPED}, sample=2, **given)  # type: ignore[arg-type]
-    assert len(asked) == 2
-    assert (found.queries, found.pairs) == (2, 16)
+    assert (len(asked), found.queries, found.pairs) == (2, 2, 16)
     assert "A sample: 2 of 3 queries, drawn with seed 0" in found.notes
     assert ("queries", "2 of 3") in found.page().facts
-    assert (found.settings["sample"], found.settings["sampled_from"]) == (2, 3)
     # Queries that were not drawn do not count as 0.
-    whole = evenrank.probe(lengths, variants={"swap": SWAPPED}, sample=3, **given)  # type: ignore[arg-type]
-    assert (whole.queries, whole.settings["sampled_from"], whole.notes) == (3, None, ())
-    assert found.original["nDCG@10"].mean == pytest.approx(whole.original["nDCG@10"].mean)
+    assert found.original["nDCG@10"].mean == pytest.approx(1 / np.log2(9))
     run, qrels = as_run(RUN), as_qrels(judged)
     lists = [ProbedList.of(run, qrels, 8, EIGHT, QUERIES, 1, seed).table["query_id"].unique() for seed in range(20)]
     assert {tuple(drawn) for drawn in lists} == {("q1",), ("q2",), ("q3",)}
@@ -305,42 +245,3 @@ def test_scores_that_differ_by_rounding_alone_do_not_vary() -> None:
     scores = np.array([1e6, 1e6 + 1e-4, 1e6, 1e6 + 1e-2, -1e-12, 1e-12, 0.0, 0.0])
     assert np.isnan(spread(scores, query)).tolist() == [True, False, False, True]
     assert spread(scores, query)[1] == pytest.approx(5e-3, rel=1e-6)
-
-    # Such a query is left out.
-    def model(query: str, passages: list[str]) -> list[float]:
-        return [0.3, 0.1 + 0.2] * (len(passages) // 2) if query == "it" else lengths(query, passages)
-
-    found = evenrank.probe(model, variants={"swap": SWAPPED}, collection=EIGHT, queries=QUERIES, run=RUN)
-    assert (found.still, found["swap"].counts.still, found["swap"].counts.compared) == (1, 8, 16)
-
-
-def test_a_list_tells_its_file(tmp_path: Path) -> None:
-    qrels, same = tmp_path / "odd.txt", tmp_path / "same.tsv"
-    qrels.write_text("q8 0 d0 1\n")
-    with pytest.raises(EvenrankError, match=r"^run run: none of its .* is judged in .*odd\.txt: the run has "):
-        told({"swap": SWAPPED}, qrels=qrels)
-    same.write_text("".join(f"{doc}\t{text}\n" for doc, text in EIGHT.items()))
-    with pytest.raises(EvenrankError, match=r"^swap: no passage of the list was changed in .*same\.tsv$"):
-        told({"swap": same})
-
-
-def test_progress_says_what_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, bool]] = []
-
-    @contextmanager
-    def noting(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-        seen.append((what, quiet))
-        yield lambda _: None
-
-    monkeypatch.setattr("evenrank.models.rerank.progress", noting)
-    told({"swap": SWAPPED}, quiet=False)
-    told({"swap": SWAPPED})
-    assert seen == [("probing lengths", False), ("probing lengths", True)]
-
-
-def test_one_group_word_alone_is_neutral() -> None:
-    """Of the list he-and-his, she only the second passage is neutral: 1/log2(3), where the best order would have 1."""
-    texts = pl.DataFrame({"doc_id": ["a", "b"], "text": ["he and his tea", "she wrote"]})
-    run = as_run({"q": {"a": 2.0, "b": 1.0}})
-    found = run_figures(run, texts, None, evenrank.load_lexicon("gender-en"), 0)
-    assert found["NFaiRR@10"].mean == pytest.approx(1 / np.log2(3))

@@ -96,15 +96,6 @@ def test_several_variants_are_counted_first(one: VariantFigures) -> None:
     ]  # fmt: skip
 
 
-def test_effectiveness_is_never_missing() -> None:
-    unknown = next(one for one in probed().findings if one.place == "warning")
-    assert (unknown.key, unknown.level) == ("unknown", "cannot be told")
-    found = probed(qrels={"q": {"d0": 1}})
-    said = next(one for one in found.findings if one.key == "effectiveness")
-    assert said.estimate.mean == found.original["nDCG@10"].mean
-    assert not [one for one in found.findings if one.place == "warning"]
-
-
 def test_the_page_escapes_its_texts_and_the_screen_has_none() -> None:
     found = probed()
     page = found.html()
@@ -133,12 +124,3 @@ def test_examples_are_cut_to_what_differs() -> None:
     long = side_by_side(Example("q", "d", "who", "a " * 3000, "b " * 3000, 0.5))
     assert long[0].endswith("…")
     assert "«" not in long[0]
-
-
-def test_headings_that_are_understood() -> None:
-    found = probed(placebos={"swap": {doc: text.replace("it", "this") for doc, text in list(TEXTS.items())}})
-    pairs = next(table for table in found.page().tables if table.title == "Pairs")
-    wanted = "variant kind placebo compared with_placebo unchanged list_tied lean_unchanged"
-    assert [column.title.replace(" ", "_") for column in pairs.columns] == wanted.split()
-    assert pairs.frame().row(0)[3:] == (18, 18, 0, 0, 0)
-    assert next(table for table in probed().page().tables if table.title == "Pairs").frame()["with_placebo"][0] is None

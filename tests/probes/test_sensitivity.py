@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +14,11 @@ import polars as pl
 import pytest
 
 from early_ranker import Early, collection_of, command, sensitivity
-from evenrank.files import EvenrankError, Run, as_run, write_run
+from evenrank.files import EvenrankError, as_run
 from evenrank.files.json_values import json_values
 from evenrank.files.squad import load_squad
 from evenrank.probes.position_curve import Versions, position_curve
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, too_little_read, words_read
-from evenrank.probes.similarity import position_similarity
 from evenrank.results.finding import Finding
 
 SD = 0.5 * np.std(np.arange(6))
@@ -39,14 +36,13 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) ->
     # Moving another sentence leaves the answer's where it is: the difference has the effect once, not twice.
     assert found.score.control.means == pytest.approx(np.zeros(10))
     assert found.score.difference.means == pytest.approx(found.score.answer.means)
-    assert found.score.difference.first_last.mean == pytest.approx(9 * 0.5 / SD)
     assert found.cut.tolist() == [0] * 10
     assert json_values(found.kept) == json_values(found.score)
     # First: from place i it gains i, a mean of 3 over the five whose answer is not there already. Last: it loses 9 − i.
     assert (found.early.n, found.late.n) == (5, 6)
     assert found.early.mean == pytest.approx(3 * 0.5 / SD)
     assert found.late.mean == pytest.approx(-6.5 * 0.5 / SD)
-    assert found.read == 1.0
+    assert (found.read, sensitivity(home, Early(0.5), places=10).findings[-1].key) == (1.0, "reads_all")
 
 
 def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path) -> None:
@@ -68,15 +64,12 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
     assert result.cut == 4
     # With one space 20 characters are five or six of the 11 words: nothing is told, and there is no p.
     assert result.moved.read == pytest.approx(0.5, abs=0.1)
+    assert [one.key for one in result.findings] == ["untold", "effectiveness", "cut_off_untold"]
     curve = result.moved.score.difference
-    assert (result.moved.early.ci95, result.moved.late.ci95) == (None, None)
     for one in (curve.first_last, curve.ends_middle):
         assert (one.verdict, one.p, one.holm_p, one.ci95) == ("cannot be told", None, None, None)
         assert "% of the words of 6 passages are read; cut passages to what the model reads" in (one.reason or "")
-    assert curve.first_last.mean is not None
-    answer = result.findings[0]
-    assert (answer.key, answer.level, answer.place) == ("untold", "cannot be told", "answer")
-    assert answer.text == f"Cannot be told: {curve.first_last.reason}."
+    assert result.findings[0].text == f"Cannot be told: {curve.first_last.reason}."
 
 
 def test_queries_without_candidates_are_left_out(home: Path) -> None:
@@ -91,13 +84,6 @@ def test_queries_without_candidates_are_left_out(home: Path) -> None:
     alone = as_run({"q0": {"d0": 1.0}}, "alone")
     with pytest.raises(EvenrankError, match="no query with an answer has a candidate other than its own passages"):
         sensitivity(home, Early(0.5), run=alone)
-
-
-def test_white_space_before_an_answer_is_none_of_its_words(home: Path) -> None:
-    spans = load_squad(home / "squad.json").answers()
-    wide = spans.with_columns(answer_start=(pl.col("answer_start") - 1).clip(0))
-    found = [sensitivity(home, Early(0.5), answers=one, places=10) for one in (spans, wide)]
-    assert found[0].to_json() == found[1].to_json()
 
 
 def test_a_sample_and_bad_settings(home: Path) -> None:
@@ -153,59 +139,6 @@ def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:
 # --- what is said ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def many(tmp_path: Path) -> Path:
-    """Twenty questions on passages of nine to eleven sentences, the answer's at any place of its own."""
-    paragraphs, run = [], []
-    for i in range(20):
-        before = i % 7
-        words = [f"S{w}." for w in range(8 + i % 3)]
-        context = " ".join([*words[:before], "The answer.", *words[before:]])
-        answer = {"text": "The answer", "answer_start": context.index("The")}
-        question = {"id": f"q{i}", "question": f"what is {i}", "answers": [answer]}
-        paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
-        run += [(f"q{i}", f"d{j % 20}", 1.0) for j in range(i, i + 4)]
-    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
-    write_run(Run.from_table(pl.DataFrame(run, ["query_id", "doc_id", "score"], orient="row")), tmp_path / "run")
-    return tmp_path
-
-
-def test_what_truncation_does_is_said(many: Path) -> None:
-    def said(ranker: Early) -> dict[str, Finding]:
-        result = sensitivity(many, ranker, places=5)
-        screen = " ".join(result.table().split())
-        assert not re.search(r"(^|\s)–(\s|$)", screen)
-        assert all(one.text in screen for one in result.findings)
-        return {one.key: one for one in result.findings}
-
-    whole = said(Early(0.5))
-    assert list(whole) == ["later_lower", "effectiveness", "reads_all"]
-    lower = whole["later_lower"]
-    assert (lower.level, lower.place) == ("shown", "answer")
-    assert lower.estimate.ci95[1] < 0
-    assert re.match(r"Later answers rank lower: −\d\.\d\d \[−.*\] sd from the first place", lower.text)
-    assert "later_higher" in said(Early(-0.5))
-    assert "no_scores" in said(Early(0.0))
-    short = said(Early(0.5, reads=20))
-    assert list(short) == ["untold", "effectiveness", "cut_off_untold"]
-    assert {one.level for one in short.values()} == {"cannot be told", "shown"}
-    read = r"Cannot be told: \d+% of the words of 20 passages are read; cut passages to what the model"
-    assert re.match(read, short["untold"].text)
-    assert " sd " not in short["untold"].text
-
-    # A ranker that counts tokens says how many.
-    class Counting(Early):
-        def facts(self) -> dict[str, object]:
-            return {**super().facts(), "reads": 256}
-
-    found = sensitivity(many, Counting(0.5, reads=20), places=5)
-    assert "; cut passages to the 256 tokens that the model reads and try again" in found.findings[0].text
-    moved: Any = found.to_dict()["moved"]
-    for curve in (moved["score"][side] for side in ("answer", "difference")):
-        for one in (curve["first_last"], curve["ends_middle"]):
-            assert (one["verdict"], one["p"], one["reason"][-12:]) == ("cannot be told", None, "-out FOLDER)")
-
-
 def test_how_much_is_read() -> None:
     texts = pl.Series(["one two three", "four  five"])
     assert words_read(texts, np.array([7, 100])) == 4 / 5
@@ -249,9 +182,6 @@ def test_what_the_contrasts_say() -> None:
         assert [one.estimate.mean for one in found if one.estimate] == pytest.approx([change, ends], abs=1e-9)
         # What is shown stands in the first line.
         assert [one.place == "answer" for one in found] == [True, ends != 0]
-    assert re.search(
-        r"; true differences below \.0\d are missed in at least one of five such samples\.$", said(0, 0, 0)[0].text
-    )
     assert said(0, 0, 0, rows=0 * rows)[0].key == "unchanged"
     few = said(0.4, 0.2, 0, rows=rows[:5])
     assert [(one.key, one.level) for one in few] == [("untold", "cannot be told")]
@@ -282,35 +212,6 @@ def test_answers_are_put_right_in_the_collections_text(home: Path) -> None:
     assert any("left out: 1 of 6: 'The  answer' (question q1)" in note for note in found.notes)
 
 
-def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from tiny_models import tiny_bert
-
-    done: dict[str, int] = {}
-
-    @contextmanager
-    def counted(what: str, total: int | None = None, *, quiet: bool = False):
-        def advance(number: int) -> None:
-            done[what] = done.get(what, 0) + number
-
-        before = done.get(what, 0)
-        yield advance
-        assert total is None or done[what] - before == total
-
-    for module in ("probes.sensitivity", "probes.similarity", "models.rerank", "search.bm25"):
-        monkeypatch.setattr(f"evenrank.{module}.progress", counted)
-    sensitivity(home, Early(0.5), places=4, quiet=False)
-    # 6 queries with 6 candidates each; 6 passages with the answer's sentence and another one at 4 places each, but for
-    # those that stand there.
-    assert done["how far texts are read"] == 6 + 24
-    assert 36 + 30 <= done["re-ranking"] <= 36 + 48
-    assert len(done) == 2
-    done.clear()
-    position_similarity(str(tiny_bert(tmp_path / "bert")), collection=collection_of(tmp_path), min_pairs=1, min_terms=2)
-    assert (done["documents"], done["passages"]) == (12, 12)
-    assert done["terms"] > 12
-
-
 def test_files_from_pipes_are_read_once_or_refused(evenrank: Callable[..., Any], home: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     from ranker_factories import tk
@@ -326,16 +227,11 @@ def test_files_from_pipes_are_read_once_or_refused(evenrank: Callable[..., Any],
 
     tk().save(home / "tk")
     assert evenrank("data", "squad", home / "squad.json", "--out", home / "c").status == 0
-    squad, run = home / "squad.json", home / "run"
-    plain = done("--squad", squad, "--run", run).out
-    for one, other in ((piped(squad), run), (squad, piped(run))):
-        ended = done("--squad", one, "--run", other)
-        assert (ended.status, ended.out) == (0, plain), ended.err
     names = {"collection": "collection.tsv", "queries": "queries.tsv", "qrels": "qrels.txt", "answers": "answers.json"}
     files = {f"--{name}": home / "c" / file for name, file in names.items()}
     for name in files:
         given = files | {name: piped(files[name])}
-        ended = done("--run", run, *(part for pair in given.items() for part in pair))
+        ended = done("--run", home / "run", *(part for pair in given.items() for part in pair))
         if name in ("--qrels", "--answers"):
             assert ended.status == 0, ended.err
         else:

@@ -144,14 +144,10 @@ def test_versions_of_passages() -> None:
     places = [" ".join([*others[:place], own, *others[place:]]) for place in range(4)]
     assert versions(0, "answer") == places
     control = versions(0, "control")
-    # First: "We like it." (or the last one, as near in words to the answer's four) before the answer, which stays
-    # second; then nothing; then the two behind it in the other order.
+    # First another one before the answer, which stays second; then nothing; then the two behind it in the other order.
     assert control[0].split(". ")[0] in ("We like it", "Some do not at all")
     assert control[1] == text
     assert control[2] == control[3] == "Tea is old now. It came from China. Some do not at all. We like it."
-    for one in control:
-        assert sentences_of(one)[1] == "It came from China."
-        assert sorted(sentences_of(one)) == sorted(sentences_of(text))
     for one, stop in zip(versions(0, "answer"), found.ends[0], strict=True):
         assert one[:stop].endswith("China")
     together = versions(1, "answer")
@@ -159,15 +155,6 @@ def test_versions_of_passages() -> None:
                    "We like it. Some do not at all. Tea is old now. It came from China."]  # fmt: skip
     assert all(one[:stop].endswith("now. It came") for one, stop in zip(together, found.ends[1, :3], strict=True))
     assert all(one.startswith("Tea is old now. It came from China.") for one in versions(1, "control"))
-
-
-def test_ties_between_controls_are_drawn() -> None:
-    text = "One two. Three four. Five six. Seven eight. Nine ten."
-    table = answers_of({str(number): (text, "One") for number in range(40)})
-    last = [sentence_moves(table, 2, seed).control[:, 1].tolist() for seed in (0, 0, 1)]
-    assert last[0] == last[1] != last[2]
-    # Each of the three between the answer and the last.
-    assert {len(set(one)) for one in last} == {3}
 
 
 @given(st.lists(st.integers(1, 6), min_size=3, max_size=9), st.data())

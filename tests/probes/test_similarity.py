@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 from pathlib import Path
 
@@ -109,12 +107,6 @@ def test_the_cap_bounds_the_pairs_and_the_seed_decides() -> None:
     assert similarity(rows, cap=20, seed=1).ats.tolist() != capped.ats.tolist()
 
 
-@pytest.mark.parametrize("name", ["min_pairs", "min_terms", "cap"])
-def test_bad_settings(name: str) -> None:
-    with pytest.raises(EvenrankError, match=f"`{name}`: expected 1 or more, found 0"):
-        similarity([("a", 0, 0, [1.0])], **{name: 0})
-
-
 def test_the_sampled_level_is_that_of_all_pairs() -> None:
     rng = np.random.default_rng(0)
     size = 60
@@ -139,17 +131,6 @@ def test_the_sampled_level_is_that_of_all_pairs() -> None:
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_sample_of_passages_does_not_depend_on_their_order() -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.models.word_encoders import sample_passages
-
-    table = pl.DataFrame({"doc_id": [str(i) for i in range(40)], "text": [f"t{i}" for i in range(40)]})
-    found = sample_passages(table.iter_slices(7), 10)
-    assert found.equals(sample_passages([table.reverse()], 10))
-    assert found.height == 10
-    assert not found.equals(sample_passages([table], 10, seed=1))
 
 
 @pytest.fixture(scope="module")
@@ -208,14 +189,6 @@ def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
     assert found.similarity.delta_max >= 2
     assert math.isfinite(found.similarity.mats)
     assert f"{found.similarity.mats:.4f}" in found.table()
-    assert json.loads(found.to_json())["settings"]["passages"] == 10
-    made = json.loads(found.to_json())["provenance"]
-    assert made["command"] == "evenrank.position_similarity"
-    model, collection = made["files"]
-    names = sorted((path.relative_to(bert).as_posix(), path) for path in bert.rglob("*") if path.is_file())
-    lines = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in names)
-    assert (model["files"], model["sha256"]) == (len(names), hashlib.sha256(lines.encode()).hexdigest())
-    assert collection == {"role": "collection", "path": None, "rows": 12, "note": "in memory"}
     none = pl.DataFrame({"doc_id": [], "text": []}, {"doc_id": pl.String, "text": pl.String})
     for given_, message in (
         ({"device": "gpu9"}, "`device`: 'gpu9' cannot be used"),
@@ -224,25 +197,3 @@ def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
     ):
         with pytest.raises(EvenrankError, match=f"^{message}"):
             position_similarity(str(bert), **{"collection": table, **given_})
-
-
-def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
-    # RoBERTa's places begin after the padding's number: 12 of them hold 10 pieces, two of which are <s> and </s>.
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
-
-    from evenrank.models.word_encoders import word_encoder
-
-    numbers = {name: i for i, name in enumerate(["<s>", "<pad>", "</s>", "<unk>", "she", "runs"])}
-    tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(tmp_path)
-    size = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
-    RobertaModel(RobertaConfig(vocab_size=6, max_position_embeddings=12, **size)).save_pretrained(tmp_path)
-    words, vectors = word_encoder(str(tmp_path)).encode(["she runs " * 20])[0]
-    assert (len(words), vectors.shape) == (8, (8, 8))

@@ -14,24 +14,6 @@ import evenrank
 from evenrank import EvenrankError
 from small_audits import TEXTS, collection, head, judged, run, warnings
 
-
-def test_qrels_of_other_data_are_refused_and_lexicons_told_first(tmp_path):
-    texts = pl.DataFrame({"doc_id": ["a", "b"], "text": ["he and his father", "a bridge"]})
-    table = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    qrels = pl.DataFrame({"query_id": ["other"], "doc_id": ["a"], "relevance": [1]})
-    with pytest.raises(EvenrankError) as refused:
-        evenrank.audit({"r": table}, collection=texts, qrels=qrels, measures="nDCG@10 ARaB@2")
-    expected = "run r: none of its 1 query is judged in `qrels`: the run has 'q'; the qrels have 'other'"
-    assert str(refused.value) == expected
-    lexicon = tmp_path / "none.csv"
-    lexicon.write_text("xyzzy,m\nplugh,f\n")
-    found = evenrank.audit({"r": table}, collection=texts, lexicon=lexicon, measures="ARaB@2")
-    assert (
-        "Bias is meaningless here: no document of the background (r) contains a word of the lexicon none."
-        in found.warnings
-    )
-
-
 # --- the queries that were given -------------------------------------------------------------------------------------
 
 
@@ -137,21 +119,9 @@ def test_why_a_background_is_neutral() -> None:
 
 
 def test_effectiveness_alone_needs_no_texts(folder: Path, evenrank: Callable[..., Any]) -> None:
-    Path("two.run").write_text("".join(f"{q} Q0 {doc} {i} {-i} t\n" for q in range(4) for i, doc in enumerate("nmbf")))
-    ended = evenrank(
-        "audit", "one.run", "two.run", "--baseline", "one", "--qrels", "qrels", "--measures", "nDCG@10 RR@10",
-        "--json", "a.json", "--report", "r.html", "--per-query", "v.csv",
-    )  # fmt: skip
-    assert (ended.status, ended.err) == (0, "report: r.html\n")
+    ended = evenrank("audit", "one.run", "--qrels", "qrels", "--measures", "nDCG@10 RR@10", "--json", "a.json")
+    assert (ended.status, ended.err) == (0, "")
     data = json.loads(Path("a.json").read_text(encoding="utf-8"))
-    assert list(data["runs"]) == ["one", "two", "random", "relevance-first"]
-    assert data["runs"]["two"]["measures"]["RR@10"]["mean"] == pytest.approx(0.5 * 4 / 10)
+    assert list(data["runs"]) == ["one", "random", "relevance-first"]
     assert "lexicon" not in data["settings"]
     assert "neutral-first is left out: without texts or scores nothing is known of the documents." in data["notes"]
-    assert "lexicon" not in ended.out
-    page = Path("r.html").read_text(encoding="utf-8")
-    assert 'id="depth' not in page
-    assert data["findings"][0]["key"] == "better_untold"
-    ended = evenrank("audit", "one.run", "--qrels", "qrels", "--measures", "nDCG@10 ARaB@10")
-    assert ended.status == 2
-    assert "needs the documents' texts (--collection), a group table (--scores) or labels (--labels)" in ended.err

@@ -36,7 +36,7 @@ def people() -> pl.DataFrame:
 COLUMNS = ["gender", "disabled"]
 
 
-def test_a_table_of_people_by_hand() -> None:
+def test_a_table_of_people_by_hand(snapshot: Any) -> None:
     found = evenrank.impact_ratios(people(), group_column=COLUMNS, intersect=True, selected="hired", id="person")
     rows = {(row.attribute, row.group): (row.selected, row.candidates, row.ratio.mean) for row in found.groups}
     assert rows == {
@@ -52,18 +52,7 @@ def test_a_table_of_people_by_hand() -> None:
     assert [row.group for row in found.groups if row.ratio.shown] == ["f", "yes", "f × yes"]
     assert found["f"].rate == 0.35
     assert found["f"].ratio.z == pytest.approx(-0.3 / (0.5 * 0.5 * 2 / 100) ** 0.5)
-    said = words(found)  # type: ignore[arg-type]
-    assert said.startswith(
-        "Below four fifths of the highest group's rate: gender = f × disabled = no .625, gender = m × disabled = yes"
-        " .625, gender = f .538, disabled = yes .524 and gender = f × disabled = yes .156."
-    )
-    assert "Selected: by the column hired (100 of 200)." in said
-    assert (
-        "Shown below four fifths: gender = f .538 [.393, .723], disabled = yes .524 [.374, .715] and gender = f ×"
-        " disabled = yes .156 [.067, .333]."
-    ) in said
-    assert "Below four fifths, and lower than gender = m × disabled = no beyond chance: gender = f × " in said
-    assert "Local Law 144 applies, impact ratios are published whether or not they are below four fifths." in said
+    assert words(found) == snapshot  # type: ignore[arg-type]
     assert "▼" in found.table()
 
 
@@ -141,69 +130,22 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
     return pl.DataFrame(rows, ["g", "hired"], orient="row")
 
 
-ONLY_IF = "would be shown to be below four fifths in four of five such samples only if its true ratio were"
-
-
 @pytest.mark.parametrize(
-    ("people", "claim", "verdict", "sentence"),
+    ("people", "claim"),
     [
-        (
-            {"a": (30, 100), "b": (60, 100)},
-            "shown",
-            "shown below four fifths",
-            "Shown below four fifths: g = a .500 [.353, .695].",
-        ),
-        (
-            {"a": (42, 100), "b": (60, 100)},
-            "lower",
-            "below four fifths, and lower than g = b beyond chance",
-            "Below four fifths, and lower than g = b beyond chance: g = a .700 [.525, .923].",
-        ),
-        (
-            {"a": (46, 120), "b": (60, 120)},
-            "chance",
-            "below four fifths; with 120 people this can be chance",
-            "Below four fifths; with 120 people this can be chance (intervals up to 1.021): g = a .767 [.572, 1.021].",
-        ),
-        (
-            {"a": (1, 8), "b": (60, 120)},
-            "undecidable",
-            "cannot be told: fewer than 10 people",
-            "Below four fifths; whether that is chance cannot be told (fewer than 10 people): g = a .250.",
-        ),
-        (
-            {"a": (50, 120), "b": (60, 120)},
-            "",
-            "four fifths or above",
-            f"g = a {ONLY_IF} .489 or less.",
-        ),
-        (
-            {"a": (806, 2000), "b": (1000, 2000)},
-            "",
-            "four fifths or above, but lower than g = b beyond chance",
-            f"g = a {ONLY_IF} .721 or less.",
-        ),
-        (
-            {"a": (2, 10), "b": (25, 105)},
-            "",
-            "four fifths or above",
-            "Of g = a even a true ratio of 0 is missed in at least one of five such samples.",
-        ),
+        ({"a": (30, 100), "b": (60, 100)}, "shown"),
+        ({"a": (42, 100), "b": (60, 100)}, "lower"),
+        ({"a": (46, 120), "b": (60, 120)}, "chance"),
+        ({"a": (1, 8), "b": (60, 120)}, "undecidable"),
+        ({"a": (50, 120), "b": (60, 120)}, ""),
+        ({"a": (806, 2000), "b": (1000, 2000)}, ""),
+        ({"a": (2, 10), "b": (25, 105)}, ""),
     ],
 )
-def test_what_is_said_of_a_group(people: dict[str, tuple[int, int]], claim: str, verdict: str, sentence: str) -> None:
+def test_what_is_said_of_a_group(people: dict[str, tuple[int, int]], claim: str, snapshot: Any) -> None:
     found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
-    assert (found["a"].claim, found["a"].text) == (claim, verdict)
-    answer, _, *above, finding, _ = found.findings
-    ratio = read(found["a"].ratio)
-    below = f"Below four fifths of the highest group's rate: g = a {short(found['a'].ratio.mean)}."
-    none = f"No group is below four fifths of the highest group's rate; the lowest is g = a {ratio}."
-    assert (answer.text, answer.place) == (below if claim else none, "answer")
-    lower = f"Four fifths or above, yet lower than the highest group's rate beyond chance: g = a {ratio}."
-    assert [(one.text, one.place) for one in above] == [(lower, "answer")] * (found["a"].lower and not claim)
-    assert not above or f"{none} {lower}" in " ".join(found.table().split())
-    assert (finding.text, finding.place) == (sentence, "warning")
-    assert found["b"].text == "selected most"
+    assert (found["a"].claim, found["b"].text) == (claim, "selected most")
+    assert [found["a"].text, *(f"{one.place}: {one.text}" for one in found.findings)] == snapshot
 
 
 def test_beside_a_group_below_another_is_shown_to_be_selected_less() -> None:
@@ -226,23 +168,15 @@ def test_beside_a_group_below_another_is_shown_to_be_selected_less() -> None:
 
 
 def test_but_for_the_correction_is_said_only_where_that_is_why() -> None:
-    def said(people: dict[str, tuple[int, int]]) -> tuple[str, str]:
-        found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
-        return found["a"].text, words(found)  # type: ignore[arg-type]
+    def text(people: dict[str, tuple[int, int]]) -> str:
+        return evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")["a"].text
 
-    alone = said({"a": (62, 200), "m": (100, 200)})
-    three = said({"a": (62, 200), "b": (82, 200), "c": (99, 200), "m": (100, 200)})
-    assert alone[0] == "shown below four fifths"
-    assert (
-        three[0]
-        == "below four fifths, and lower than g = m beyond chance (shown below four fifths but for the correction)"
-    )
-    assert (
-        "lower than g = m beyond chance: g = a .620 [.482, .793] (shown below four fifths but for the correction)."
-        in three[1]
-    )
+    assert text({"a": (62, 200), "m": (100, 200)}) == "shown below four fifths"
+    lower = "below four fifths, and lower than g = m beyond chance"
+    three = {"a": (62, 200), "b": (82, 200), "c": (99, 200), "m": (100, 200)}
+    assert text(three) == f"{lower} (shown below four fifths but for the correction)"
     # Nothing of it where p is large by itself.
-    assert "but for" not in alone[1] + said({"a": (77, 200), "b": (99, 200), "m": (100, 200)})[1]
+    assert text({"a": (77, 200), "b": (99, 200), "m": (100, 200)}) == lower
 
 
 @given(st.integers(0, 10_000))
@@ -283,13 +217,10 @@ def test_people_in_several_lists_count_once() -> None:
     assert (found.people, found["a"].candidates, found["a"].ratio.n) == (20, 100, 10)
     assert found["a"].text == "below four fifths; with 10 people this can be chance"
     assert found["a"].ratio.within_lists == found["a"].ratio.mean == 0.5
-    assert found.impact_table().frame()["people"].to_list() == [10, 10]
-    assert "20 people in 10 lists" in found.table()
     # Without ids each row is another person, which is said.
     without = evenrank.impact_ratios(table, **options)
     assert (without.people, without["a"].claim) == (200, "shown")
     assert "Every row counts as another person." in words(without)  # type: ignore[arg-type]
-    assert "Every row counts" not in words(found)  # type: ignore[arg-type]
 
 
 def scored(scores: str) -> pl.DataFrame:
@@ -312,11 +243,7 @@ def test_who_is_selected_by_scores_and_ranks() -> None:
     # Above the median, 5.5: two of each; and of tied people a share of the last place.
     assert [row.selected for row in evenrank.impact_ratios(table, group_column="g", score="s").groups] == [2, 2]
     tied = evenrank.impact_ratios(scored("91111111"), group_column="g", score="s", k=2)
-    assert tied["f"].selected == pytest.approx(1 + 3 / 7)
-    assert tied["m"].selected == pytest.approx(4 / 7)
-    text = tied.table()
-    assert "f      4         1  " in text
-    assert "m      4         1  " in text
+    assert (tied["f"].selected, tied["m"].selected) == pytest.approx((1 + 3 / 7, 4 / 7))
     said = words(tied)  # type: ignore[arg-type]
     assert "Selected: rank 1 to 2 (2 of 8)." in said
     assert "More people share the score at rank 2 than there are places left: each of these 7 counts" in said
@@ -325,31 +252,21 @@ def test_who_is_selected_by_scores_and_ranks() -> None:
 
 
 def test_unknown_and_small_groups_are_named() -> None:
-    more = pl.DataFrame(
-        {
-            "person": ["a", "b", "c"],
-            "gender": ["x", "", "not said"],
-            "disabled": ["no", "no", "no"],
-            "hired": [1, 1, 1],
-        },
-        schema_overrides={"hired": pl.Int64},
-    )
-    table = pl.concat([people(), more.cast({"hired": people()["hired"].dtype})])
+    more = {"gender": ["x", "", "not said"], "hired": [1, 1, 1]}
+    table = pl.concat([people().select("gender", "hired"), pl.DataFrame(more)])
     found = evenrank.impact_ratios(table, group_column="gender", selected="hired", neutral="not said")
     assert (found["x"].verdict, found["x"].undecidable) == ("cannot be told", True)
     # The one person of x is hired: a higher rate than the one that ratios are to.
     assert found.findings[0].text.startswith("Below four fifths of the highest rate of a group large enough for a")
-    assert found["f"].ratio.mean == pytest.approx(0.35 / 0.65)
-    assert found["f"].unknown == 1
-    text = found.table(full=True)
+    assert (found["f"].ratio.mean, found["f"].unknown) == (pytest.approx(0.35 / 0.65), 1)
+    text = " ".join(found.table(full=True).split())
     assert "Nothing can be told of gender = x: fewer than 2% of the candidates." in text
     # At least 35/100 / (66/101), at most 36/101 / (65/100).
     left_out = "1 candidate, 1 of them selected, from the ratios of gender (with them gender = f is from .536 to .548)."
-    assert f"Left out, as not known: {left_out}" in " ".join(text.split())
+    assert f"Left out, as not known: {left_out}" in text
     assert "Left out, as of no group: 1 candidate from the ratios of gender." in text
     small = evenrank.impact_ratios(hired(people={"a": (2, 9), "b": (6, 9)}), group_column="g", selected="hired")
     nine = words(small)  # type: ignore[arg-type]
-    assert nine.startswith("Whether a group is below four fifths of the highest group's rate cannot be told.")
     assert "Nothing can be told of g = a and g = b: no group has 10 people and 2% of the candidates." in nine
 
 
@@ -462,7 +379,11 @@ _COMBINED = "ImpactRatio(group='f × no',pooled=True)@3"
 
 def test_two_runs_are_compared_in_the_ratio() -> None:
     run, labels = ranked()
-    fair = {q: {doc: float(hash_of(doc)) for doc in docs} for q, docs in run.items()}
+    # f and m in turns, in every other list f first.
+    fair = {
+        q: {doc: float(place % 3 * 2 + ((doc[0] == "f") == (n % 2))) for place, doc in enumerate(docs)}
+        for n, (q, docs) in enumerate(run.items())
+    }
     result = evenrank.audit(
         {"old": run, "new": fair}, labels=labels, group_column="gender", baseline="old", measures=MEASURE
     )
@@ -471,12 +392,6 @@ def test_two_runs_are_compared_in_the_ratio() -> None:
     assert compared.difference == pytest.approx(result["new", MEASURE].mean - result["old", MEASURE].mean)
     assert compared.significant
     assert "new has a higher ImpactRatio" in words(result)
-
-
-def hash_of(doc: str) -> int:
-    """Ranks f and m in turns, by the place of their list."""
-    query, place = doc[1:].split("-")
-    return (int(place) % 3) * 2 + (int(query) % 2 if doc[0] == "f" else 1 - int(query) % 2)
 
 
 def test_an_audit_without_the_measure_has_no_such_table() -> None:
@@ -492,26 +407,11 @@ def test_exposure_is_no_count_and_unknown_people_are_counted() -> None:
     known = labels.filter(~pl.col("doc_id").is_in(["f3-3", "m5-0"]))
     measure = "ImpactRatio(group='f',pooled=True,discount='dcg')@3"
     result = evenrank.audit({"r": run}, labels=known, group_column="gender", measures=f"{measure} {MEASURE}")
-    exposure, first = result.impact[:2], result.impact[2:]
     assert [row.selects for row in result.impact[::2]] == ["exposure in rank 1 to 3", "rank 1 to 3"]
     assert {row.unknown for row in result.impact} == {2}
-    assert result.page().next == (("evenrank audit … --tables impact", "the table as it is published"),)
-    assert (first[0].candidates, first[1].selected) == (119, 101)
-    assert exposure[1].selected < first[1].selected
-    assert [row.ratio.z is None for row in (exposure[0], first[0])] == [True, False]
+    assert (result.impact[2].candidates, result.impact[3].selected) == (119, 101)
+    assert [row.ratio.z is None for row in result.impact[::2]] == [True, False]
     assert "gender = f, exposure in rank 1 to 3 ." in words(result)
-    assert "Left out, as not known: 2 candidates from the ratios of gender." in words(result)
-
-
-def test_groups_are_corrected_together() -> None:
-    def found(groups: str) -> set[bool]:
-        # 62 of 200 of each group but m, of whom it is 100: p = .042 by itself.
-        rows = [(g, int(n < (100 if g == "m" else 62))) for g in groups for n in range(200)]
-        table = pl.DataFrame(rows, ["g", "hired"], orient="row")
-        rows_found = evenrank.impact_ratios(table, group_column="g", selected="hired").groups
-        return {row.ratio.shown for row in rows_found if row.group != "m"}
-
-    assert (found("am"), found("abcm")) == ({True}, {False})
 
 
 def test_labels_that_were_drawn_make_no_table() -> None:
@@ -529,9 +429,3 @@ def test_poles_that_nobody_named_are_noted_where_something_is_signed() -> None:
     note = "no poles were named"
     assert note not in words(evenrank.audit({"r": run}, measures="ImpactRatio(group='x',pooled=True)@3", **given))
     assert note in words(evenrank.audit({"r": run}, measures="ARaB@3", **given))
-
-
-def test_errors_of_groups_name_the_table() -> None:
-    table = pl.DataFrame({"g": ["a", "a"], "s": [1, 0]})
-    with pytest.raises(evenrank.EvenrankError, match=r"^`table`: expected at least two groups, found a "):
-        evenrank.impact_ratios(table, group_column="g", selected="s")

@@ -162,17 +162,6 @@ def test_bounds_by_hand() -> None:
     assert figure("ARaB@3", lists, {**labels, "u": (0.25, 0.75)}) == 0
 
 
-def test_what_has_no_bounds() -> None:
-    labels: Labels = {"a": (1, 0), "b": (0, 1), "c": (0, 0)}
-    found = audited([["a", "u"], ["b", "c"]], labels, "mf", ["NFaiRR@2", "AbsARaB@2", "NDKL@2"], unknown="bounds")
-    for one in found["r"].measures.values():
-        assert one.bounds is None
-        assert one.mean is None
-    text = " ".join(found.table(full=True, width=120).split())
-    assert "NDKL@2: no figure, as it has no exact bounds over unknown labels." in text
-    assert "undefined" not in text
-
-
 def test_where_all_is_known_figures_are_themselves_and_bounds_too() -> None:
     labels: Labels = {"a": (1, 0), "b": (0, 1), "c": (0, 0)}
     names = ["NFaiRR@2", "ARaB@2", "AbsARaB@2", "NDKL@2", "|ARaB|@2"]

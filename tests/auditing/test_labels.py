@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import evenrank
 from evenrank import EvenrankError
-from evenrank.groups import GroupTable, as_labels, neutrality
+from evenrank.groups import as_labels
 from small_audits import head, judged, run, text_of, words
 
 Weights = dict[str, dict[str, float]]
@@ -48,11 +48,6 @@ QRELS = judged({query: docs[2] for query, docs in lists(1).items()})
 RUNS = {"A": tied(lists(1)), "B": run(lists(2)), "C": run(lists(3))}
 
 
-def figures(result: evenrank.AuditResult) -> pl.DataFrame:
-    """All figures, without what only labels have."""
-    return result.to_polars().drop("known", "known_of", "bound_low", "bound_high")
-
-
 def of_documents(result: evenrank.AuditResult) -> list[pl.DataFrame]:
     """What figures say of the documents themselves, without intervals and tests."""
     return [result.to_polars().select("run", "measure", "mean", "tie_mean", "tie_low", "tie_high"), result.per_query()]
@@ -64,28 +59,6 @@ def same(some: list[pl.DataFrame], others: list[pl.DataFrame]) -> None:
 
 
 # --- what is known ---------------------------------------------------------------------------------------------------
-
-
-def test_known_labels_are_a_score_table_with_threshold_0() -> None:
-    weights = labelled(5)
-    counts = np.array([[of["m"], of["f"]] for of in weights.values()])
-    table = pl.DataFrame({"doc_id": list(weights), "count_m": counts[:, 0], "count_f": counts[:, 1]})
-    table = table.with_columns(pl.Series("neutrality", neutrality(counts, [0.5, 0.5], threshold=0)))
-    scores = GroupTable.of(table, {"threshold": 0, "poles": ["m", "f"], "shares": [0.5, 0.5]})
-    # Without what shares of words are, and PRF, whose magnitude is that of words.
-    others = ("Share", "Exposure", "AWRF", "NDKL", "DeltaAPRF")
-    measures = [measure for measure in MEASURES.split() if not measure.startswith(others)]
-    options: dict[str, Any] = {"qrels": QRELS, "baseline": "A", "measures": " ".join(measures)}
-    found = evenrank.audit(RUNS, labels=weights, **options)
-    hand = evenrank.audit(RUNS, scores=scores, **options)
-    same([figures(found)], [figures(hand)])
-    for one in found.given:
-        assert one.labels is not None
-        assert one.labels.unknown == 0
-        for figure in one.measures.values():
-            if figure.known is not None:
-                assert figure.known[0] == figure.known[1]
-    assert not any("without a label" in warning for warning in found.warnings)
 
 
 def test_every_form_of_labels_gives_the_same_figures(tmp_path: Path) -> None:
@@ -303,19 +276,6 @@ def test_the_first_lines_say_what_is_unknown(snapshot: Any) -> None:
     assert (data["settings"]["unknown"], "missing" in data["settings"]) == ("bounds", False)
 
 
-@pytest.mark.parametrize(
-    ("unknown", "end"),
-    [("bounds", "tell)."), ("neutral", "some below, where measures look as well; they count as of no group.")],
-)
-def test_unknown_documents_below_the_first_ranks_are_said_too(unknown: Any, end: str) -> None:
-    known = {f"d{i}": "mf"[i % 2] for i in range(10)}
-    table = run({"1": [*known, "u", "v"], "2": [*known, "w"]})
-    found = evenrank.audit({"r": table}, labels=known, measures="ARaB@12", unknown=unknown)
-    assert found.warnings[1].startswith("Documents without a label: none in the first 10 ranks, some below, where mea")
-    assert found.warnings[1].endswith(end)
-    assert found["r", "ARaB@12"].known == (20, 23)
-
-
 def test_the_result_is_json_without_nan_and_has_a_short_form() -> None:
     found = evenrank.audit(RUNS, labels=labelled(10, share=0.3), unknown="skip", qrels=QRELS, baseline="A")
     written = json.loads(found.to_json(), parse_constant=pytest.fail)
@@ -354,21 +314,6 @@ def test_default_measures(options: dict[str, Any], measures: list[str] | str) ->
 
 
 # --- odd runs --------------------------------------------------------------------------------------------------------
-
-
-def test_queries_given_alone_and_lists_of_other_lengths() -> None:
-    known = labelled(12, share=0.6)
-    options: dict[str, Any] = {"labels": known, "unknown": "neutral", "baseline": "A"}
-    options["measures"] = "ARaB@20 Share(group='m')@5"
-    queries = {query: f"text of {query}" for query in list(lists(1))[:5]}
-    found = evenrank.audit({**RUNS, "A": run(lists(1, longest=40))}, queries=queries, only_queries=True, **options)
-    assert {figure.n for figure in found["B"].measures.values()} == {5}
-    some = {name: table.filter(pl.col("query_id").is_in(list(queries))) for name, table in RUNS.items() if name != "A"}
-    some["A"] = run({query: docs for query, docs in lists(1, longest=40).items() if query in queries})
-    same([figures(found)], [figures(evenrank.audit({name: some[name] for name in "ABC"}, **options))])
-    compared = found["B", "ARaB@20"].vs_baseline
-    assert compared is not None
-    assert compared.unequal_depth
 
 
 def test_a_target_of_relevant_documents_knows_those_that_no_run_retrieved() -> None:

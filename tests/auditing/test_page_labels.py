@@ -44,29 +44,6 @@ def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult, snaps
     assert "no figure has a value that ties could change" in text_of(section(pages[1], "ties"))
 
 
-def test_figures_as_a_table(bounds: AuditResult) -> None:
-    rows = bounds.to_polars().filter(measure=SHARES[0]).select("known", "known_of", "bound_low", "bound_high", "mean")
-    assert rows.rows() == [(18, 24, 0.25, 0.5, None)] * 5
-
-
-def test_labels_of_the_first_ranks(skipped: AuditResult) -> None:
-    part = section(page_of(skipped), "labels")
-    assert cells(part)[:2] == [
-        ["Run", *GROUPS, "No group", "Unknown", "Documents"],
-        ["old", "6 (25.0%)", "6 (25.0%)", "3 (12.5%)", "3 (12.5%)", "6 (25.0%)", "24"],
-    ]
-
-
-def test_soft_weights_in_the_table() -> None:
-    """A document that is in part of no group counts there with that part."""
-    result = labelled_audit(qrels=None, measures=" ".join(SHARES), labels={
-        "q0-0": {"<b>": 0.5, "b": 0.25}, "q0-1": {"<b>": 0.0, "b": 1.0}, "q1-0": {"<b>": 0.0, "b": 0.0},
-    }, neutral=())  # fmt: skip
-    assert cells(section(result.html(), "labels"))[1] == [
-        "old", "0.5 (2.1%)", "1.2 (5.2%)", "1.2 (5.2%)", "21 (87.5%)", "24",
-    ]  # fmt: skip
-
-
 def test_shares_by_rank(skipped: AuditResult) -> None:
     page = page_of(skipped)
     part = section(page, "depth")
@@ -102,16 +79,6 @@ def test_terms_are_explained(skipped: AuditResult, bounds: AuditResult) -> None:
     signs = [measure["signs"] for measure in data(page_of(skipped))["figures"]["measures"]]
     assert signs[1] == ["has more of group <b>", "has less of group <b>"]
     assert "no value is better by itself" in section(page_of(skipped), "reading")
-
-
-def test_documents_show_their_labels(skipped: AuditResult) -> None:
-    shown = data(page_of(skipped))["queries"]
-    assert (shown["labelled"], shown["marked"]) == (True, False)
-    documents = {document["id"]: document for document in shown["documents"]}
-    assert documents["q0-2"]["counts"] == [0, 0, 1]
-    assert documents["q1-2"]["counts"] == [0, 0, 0]
-    assert (documents["q0-3"]["counts"], documents["q0-3"]["neutrality"]) == ([None] * 3, None)
-    assert documents["q0-0"]["text"] == ["He said q0-0."]
 
 
 def test_bounds_alone_are_lines_in_the_plot(bounds: AuditResult) -> None:

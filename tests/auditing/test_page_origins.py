@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.selected_measures import ideal_adds
@@ -56,54 +55,6 @@ def test_the_table_of_differences(base: AuditResult, snapshot: Any) -> None:
     ]
     assert second["marks"] == [["added", 0.0, None, None, None]]
     assert f"Left out, as no weighted sum: {NEUTRAL}." in " ".join(text_of(section(page, "origins")).split())
-
-
-MADE = {"he": "He runs.", "she": "She runs.", "it": "It runs.", "her": "Her run.", "stone": "A stone."}
-
-
-def audited(queries: int, **options: Any) -> AuditResult:
-    """Two runs, each with the same five passages in another order for every query."""
-    lists = [{f"q{q}": {f"{d}{q}": float((i * step + q) % 5) for i, d in enumerate(MADE)} for q in range(queries)}
-             for step in (1, 2)]  # fmt: skip
-    return evenrank.audit(
-        dict(zip(("first", "second"), lists, strict=True)),
-        baseline="first",
-        collection={f"{doc}{q}": text for q in range(queries) for doc, text in MADE.items()},
-        **{
-            "measures": "nDCG@3 ARaB@3 NFaiRR@3",
-            "qrels": {f"q{q}": {f"he{q}": 1, f"it{q}": 2} for q in range(queries)},
-            **options,
-        },
-    )
-
-
-def test_the_figures_of_an_audit_add_up_on_the_page() -> None:
-    result = audited(6)
-    page = render_page(result)
-    place = {(row[0], row[1]): row for row in rows(page, "origins")[1:]}
-    assert list(place) == [(m, run) for m in ("ARaB@3", "NFaiRR@3") for run in ("first", "second")]
-    for (measure, run), row in place.items():
-        figure = result[run, measure]
-        assert figure.vs_random_order is not None
-        assert figure.vs_ideal_order is not None
-        numbers = [float(row[column].replace("−", "-")) for column in (2, 3, 4, 7, 8)]
-        assert numbers[0] == pytest.approx(figure.mean, abs=1e-4)
-        assert numbers[1:3] == pytest.approx([figure.vs_random_order.reference, figure.vs_random_order.mean], abs=1e-4)
-        # Each row is two sums: candidates and order, an ideal ranking and what is beyond it.
-        assert numbers[0] == pytest.approx(numbers[1] + numbers[2], abs=2e-4)
-        assert numbers[0] == pytest.approx(numbers[1] + numbers[3] + numbers[4], abs=2e-4)
-        # The same candidates in both runs.
-        assert numbers[1] + numbers[3] == pytest.approx(result["relevance-first", measure].mean, abs=2e-4)
-    for shown in ("relevance-first", "Beyond relevance", "what an ideal ranking would"):
-        assert shown in text_of(page)
-
-
-def test_a_single_query_has_no_intervals() -> None:
-    page = render_page(audited(1))
-    lines = rows(page, "origins")[1:]
-    assert len(lines) == 4
-    assert {line[column] for line in lines for column in (5, 6, 9, 10)} == {"–"}
-    assert all(mark[2:] == [None] * 3 for run in charts(page)["origins"]["1"] for mark in run["marks"])
 
 
 def test_what_an_ideal_ranking_adds(base: AuditResult) -> None:

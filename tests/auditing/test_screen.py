@@ -112,22 +112,3 @@ def test_few_queries_are_said_above_the_table() -> None:
     said = evenrank.audit(runs, collection=DOCS, qrels=others).misleading[0].text
     assert said.endswith("not relevant; check that the judgements have the runs' document ids).")
     assert {one.level for one in found.findings if one.place == "finding"} == {"cannot be told"}
-
-
-def test_several_runs_are_ordered_by_what_is_shown_of_all_pairs() -> None:
-    runs = {
-        "bad": random_run(6), "alike": random_run(7), "good": random_run(8, good=2.0), "best": random_run(9, good=9.0),
-    }  # fmt: skip
-    found = evenrank.audit(runs, collection=DOCS, qrels=QRELS, measures="nDCG@10 ARaB@10")
-    assert "Every two runs: the first minus the second" in found.table(full=True)
-    order, lean = (one for one in found.findings if one.place == "answer")
-    assert (order.key, order.level) == ("ranked_with_equals", "shown")
-    assert order.text in (
-        "nDCG@10: bad = alike < good < best (=: not shown to differ).",
-        "nDCG@10: alike = bad < good < best (=: not shown to differ).",
-    )  # fmt: skip
-    assert (lean.key, lean.level) == ("none_apart", "no difference shown")
-    assert lean.text == (
-        "ARaB@10: the 4 runs are not shown to differ; true differences below .358 are missed in at least one of five"
-        " such samples."
-    )

@@ -60,15 +60,6 @@ def test_a_notebook_shows_it_without_a_script(audit: evenrank.AuditResult) -> No
     assert {"#000", "black"} & set(re.findall(r'(?:fill|stroke)="([^"]*)"', page)) == set()
 
 
-def test_nothing_to_set_against_bias() -> None:
-    lists = run({q: ["m", "n"] for q in QUERIES})
-    without = evenrank.audit(lists, collection=collection(TEXTS), measures="ARaB@10")
-    assert audit_plot(without) is None
-    assert "<svg" not in without._repr_html_()
-    alone = evenrank.audit(lists, qrels=judged(dict.fromkeys(QUERIES, "n")), measures="nDCG@10")
-    assert audit_plot(alone) is None
-
-
 def test_long_names_stay_apart() -> None:
     names = ["bm25", "msmarco-bm25-minilm-k10-dev", "msmarco-bm25-roberta-k10-dev"]
     points = [RankingPoint(name, Placed(0.1), Placed(0.2)) for name in names]

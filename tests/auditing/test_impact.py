@@ -176,7 +176,7 @@ def test_but_for_the_correction_is_said_only_where_that_is_why() -> None:
     three = {"a": (62, 200), "b": (82, 200), "c": (99, 200), "m": (100, 200)}
     assert text(three) == f"{lower} (shown below four fifths but for the correction)"
     # Nothing of it where p is large by itself.
-    assert text({"a": (77, 200), "b": (99, 200), "m": (100, 200)}) == lower
+    assert "but for" not in text({"a": (77, 200), "b": (99, 200), "m": (100, 200)})
 
 
 @given(st.integers(0, 10_000))

@@ -119,7 +119,7 @@ def test_bounds_are_the_extremes_over_every_way_to_label(seed: int) -> None:
     assert found[ABSOLUTE].bounds == pytest.approx((low, max(values)), abs=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.integers(0, 10**6), st.data())
 def test_no_label_leads_out_of_the_bounds(seed: int, data: st.DataObject) -> None:
     lists, labels, unknown, groups = small(seed)

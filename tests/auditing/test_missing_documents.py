@@ -20,13 +20,16 @@ def test_a_known_tail_does_not_hide_unknown_first_ranks() -> None:
     tail = {f"d{i}": "he and his father" for i in range(90)}
     lost = run({"1": [*(f"z{i}" for i in range(10)), *tail]})
     options: dict[str, Any] = {"collection": collection(tail), "missing": "neutral"}
-    with pytest.raises(EvenrankError, match=r"10 of 10 documents in the first 10 ranks \(100%\)"):
+    with pytest.raises(EvenrankError, match=r"10 of 10 documents in the first 10 ranks \(100%\).*tolerates 10%"):
         evenrank.audit({"lost": lost}, measures="NFaiRR@10 ARaB@100", **options)
     # 10 of 100 is no more than a tenth, where a measure looks no nearer than that.
     found = evenrank.audit({"lost": lost}, measures="ARaB@100", **options)
     assert json.loads(found.to_json())["runs"]["lost"]["missing"] == {
         "documents": 10, "total": 100, "share": 0.1, "depth": None, "queries": 0,
     }  # fmt: skip
+    line = "Documents without text: 10 of 100 documents in all lists of lost (10%), counted as neutral."
+    assert line in head(found)
+    assert line in warnings(render_page(found))
 
 
 def test_a_query_left_empty_has_no_most_neutral_order() -> None:

@@ -135,18 +135,13 @@ def test_without_a_relevant_document_every_order_is_perfect(grade: int) -> None:
 
 
 def test_unjudged_queries_count_and_absent_ones_do_not() -> None:
-    short = {"1": LISTS["1"]}
-    result = audit({"a": run(LISTS), "b": run(short)}, {"1": {"f1": 1}, "3": {"m1": 1}})
-    assert len(result.queries) == 3
+    result = audit({"a": run(LISTS), "b": run({"1": LISTS["1"]})}, {"1": {"f1": 1}, "3": {"m1": 1}})
     added, beyond = excesses(result)
     # Query 2 is not judged: all of its documents are alike.
     assert beyond.values[1] == pytest.approx(added.values[1])
-    assert math.isnan(added.values[2])
-    assert added.n == 2
+    assert (len(added.values), math.isnan(added.values[2]), added.n) == (3, True, 2)
     of_one, _ = excesses(result, "b")
-    assert (of_one.n, of_one.ci95) == (1, None)
-    assert of_one.mean == pytest.approx(1 / 2)
-    assert "n = 1 to 2 queries" in result.table(full=True, width=120)
+    assert (of_one.n, of_one.ci95, of_one.mean) == (1, None, pytest.approx(1 / 2))
 
 
 # --- text and JSON ----------------------------------------------------------------------------------------------------
@@ -154,30 +149,15 @@ def test_unjudged_queries_count_and_absent_ones_do_not() -> None:
 
 def test_json_with_the_values_of_queries(tmp_path: Path) -> None:
     result = audit({"a": run(LISTS), "b": run({"1": LISTS["1"]})}, measures=f"{LEAN} nDCG@10 DeltaAPRF")
-    plain = result.to_dict()
-    assert "queries" not in plain
-    figure: Any = plain["runs"]["a"]["measures"][LEAN]  # type: ignore[index]
-    assert set(figure["vs_random_order"]) == {
-        *("mean", "n", "reference", "tie_mean", "tie_p"),
-        *("ci95", "unit", "p", "holm_p", "mde", "method", "reason", "verdict"),
-    }
-    assert figure["vs_random_order"]["verdict"] == "cannot be told"
-    assert "values" not in figure
+    assert "values" not in result.to_dict()["runs"]["a"]["measures"][LEAN]
     text = result.to_json(tmp_path / "a.json", values=True)
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
     data = json.loads(text)
     assert data["queries"] == ["1", "2"]
-    for name, one in data["runs"].items():
-        for key, of in one["measures"].items():
-            found = result[name, key]
-            assert of["values"] == [None if math.isnan(value) else value for value in found.values.tolist()]
-            assert ("parts" in of) == (key == "DeltaAPRF")
-            effects = {"vs_random_order": found.vs_random_order, "vs_ideal_order": found.vs_ideal_order}
-            for field, excess in effects.items():
-                assert (of[field] is None) == (excess is None)
-                if excess is not None:
-                    assert of[field]["values"] == [None if math.isnan(v) else v for v in excess.values.tolist()]
-    assert data["runs"]["b"]["measures"][LEAN]["values"][1] is None
-    parts = data["runs"]["a"]["measures"]["DeltaAPRF"]["parts"]
-    means = [np.mean([value for value in part if value is not None]) for part in parts]
+    measures = data["runs"]["a"]["measures"]
+    assert measures[LEAN]["values"] == pytest.approx([1 / 2, -1 / 2])
+    assert data["runs"]["b"]["measures"][LEAN]["values"] == [pytest.approx(1 / 2), None]
+    assert measures[LEAN]["vs_ideal_order"]["values"] == pytest.approx([9 / 8, -5 / 4])
+    assert measures["nDCG@10"]["vs_random_order"] is None
+    means = [np.mean([value for value in part if value is not None]) for part in measures["DeltaAPRF"]["parts"]]
     assert means[0] - means[1] == pytest.approx(result["a", "DeltaAPRF"].mean)

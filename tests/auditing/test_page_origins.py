@@ -39,14 +39,9 @@ def charts(page: str) -> Any:
 def test_the_table_of_differences(base: AuditResult, snapshot: Any) -> None:
     nothing = excess([0.0] * 3, 0.5, None, None)
     page = render_page(with_differences(base, {"old": (ADDED, BEYOND), "new": (nothing, None)}))
+    # A figure is over the queries of its difference, which here is not that of the table of figures.
     assert rows(page, "origins") == snapshot
-    _, old, _ = rows(page, "origins")
-    # The figure is over the queries of the difference, which here is not that of the table of figures.
-    assert old[2:7] == ["0.3500 of 3 queries", "0.0500", "+0.3000", "[+0.1000, +0.6000]", "0.030"]
-    assert old[7:] == ["0.0000", "+0.4000 of 2 queries", "[+0.1000, +0.7000]", "<0.001", "3"]
-    drawn = charts(page)["origins"]
-    assert list(drawn) == [str([str(measure) for measure in base.measures].index(LEAN))]
-    ((first, second),) = drawn.values()
+    ((first, second),) = charts(page)["origins"].values()
     assert (first["run"], second["run"]) == ("old", "new")
     assert first["marks"] == [
         ["added", 0.3, 0.1, 0.6, 0.03],
@@ -68,23 +63,18 @@ def test_what_an_ideal_ranking_adds(base: AuditResult) -> None:
 def test_a_difference_that_ties_decide_is_marked(base: AuditResult) -> None:
     tied = replace(ADDED, tied=told(0.0, None, 0.9))
     page = render_page(with_differences(base, {"old": (tied, BEYOND)}))
-    assert rows(page, "origins")[1][4] == "+0.3000~"
-    assert rows(page, "origins")[1][8] == "+0.4000 of 2 queries"
-    marked = "The order of tied documents decides."
-    assert marked in section(page, "origins")
-    assert marked not in section(render_page(with_differences(base, {"old": (ADDED, None)})), "origins")
+    line = rows(page, "origins")[1]
+    assert (line[4], line[8]) == ("+0.3000~", "+0.4000 of 2 queries")
+    assert "The order of tied documents decides." in section(page, "origins")
 
 
 def test_without_qrels_the_section_says_why() -> None:
     page = render_page(with_differences(small_audit(qrels=None, measures=f"{NEUTRAL} {LEAN}"), {"old": (ADDED, None)}))
     assert "Without qrels it is unknown what an ideal ranking" in section(page, "origins")
-    heads, line = rows(page, "origins")
+    heads = rows(page, "origins")[0]
     assert heads[2:] == ["Figure", "Candidates hold", "Order adds", "Interval (order)", "p (order)", "Queries"]
-    assert line[4] == "+0.3000"
     assert [mark[0] for mark in charts(page)["origins"]["1"][0]["marks"]] == ["added"]
-    assert "Beyond relevance" not in text_of(page)
     assert "relevance-first" not in text_of(page)
-    assert "beyond relevance" not in text_of(section(page, "reading"))
 
 
 def test_where_nothing_or_a_part_can_be_shown(base: AuditResult) -> None:
@@ -93,7 +83,6 @@ def test_where_nothing_or_a_part_can_be_shown(base: AuditResult) -> None:
     page = render_page(with_differences(base, {}))
     assert "No measure of bias in this audit can be taken apart" in section(page, "origins")
     assert "origins-chart" not in page.split("<script")[0]
-    assert "<table" not in section(page, "origins")
     page = render_page(labelled_audit())
     assert "Only bounds are known: where in them a figure lies" in section(page, "origins")
     assert charts(page)["origins"] == {}

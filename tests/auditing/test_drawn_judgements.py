@@ -30,25 +30,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[str
     rng = np.random.default_rng(4)
     grades: dict[tuple[str, str], int] = {}
     for name in ("a", "b"):
-        lines = []
+        lines = ""
         for q in range(30):
             for rank, d in enumerate(rng.permutation(12)[:8]):
                 grades.setdefault((f"q{q}", f"d{d}"), int(rng.integers(0, 4)))
-                lines.append(f"q{q} Q0 d{d} {rank + 1} {8 - rank} x")
-        (folder / f"{name}.run").write_text("\n".join(lines) + "\n")
+                lines += f"q{q} Q0 d{d} {rank + 1} {8 - rank} x\n"
+        (folder / f"{name}.run").write_text(lines)
     (folder / "docs.tsv").write_text("".join(f"d{d}\ttext of {d}\n" for d in range(12)))
     (folder / "queries.tsv").write_text("".join(f"q{q}\tquery {q}\n" for q in range(30)))
     write_qrels(folder / "qrels.txt", grades)
     # A judge who is a grade too kind in half of the pairs, and has not seen every pair.
     judge = {pair: min(3, grade + int(rng.integers(0, 2))) for pair, grade in grades.items() if rng.random() < 0.95}
     write_qrels(folder / "judge.qrels", judge)
-    sample = evenrank.sample_labels(
-        [folder / "a.run", folder / "b.run"],
-        measures=MEASURES,
-        n=90,
-        collection=folder / "docs.tsv",
-        queries=folder / "queries.tsv",
-    )
+    texts = {"collection": folder / "docs.tsv", "queries": folder / "queries.tsv"}
+    sample = evenrank.sample_labels([folder / "a.run", folder / "b.run"], measures=MEASURES, n=90, **texts)
     sample.write(folder / "todo.csv")
     fill(folder / "todo.csv", grades)
     return folder, grades
@@ -149,26 +144,11 @@ def test_a_gate_of_drawn_judgements(made: tuple[Path, dict[tuple[str, str], int]
     [
         (lambda of: audited(of, measures="nDCG@10"), r"nDCG@10 cannot be had from a sample.*SDCG\(max_rel=3\)@10 can"),
         (lambda of: evenrank.sample_labels(of / "a.run", measures="R@5"), "R@5 cannot be had from a sample"),
-        (
-            lambda of: evenrank.sample_labels(of / "a.run", measures="P@5 ARaB@5"),
-            "expected measures of groups, or of effectiveness",
-        ),
-        (
-            lambda of: evenrank.sample_labels(of / "a.run", measures="P@5", n=40).labels({}),
-            "pairs have grades, not groups",
-        ),
-        (
-            lambda of: audited(of, "qrels.txt", judge=of / "judge.qrels"),
-            "expected judgements that were drawn beside it",
-        ),
-        (
-            lambda of: audited(of, judge={"q0": {"other": 1}}),
-            "it grades none of the pairs that could be drawn",
-        ),
-        (
-            lambda of: Labelling(str(of / "todo.csv"), ("0", "good"), "grade"),
-            "expected whole numbers, found good",
-        ),
+        (lambda of: evenrank.sample_labels(of / "a.run", measures="P@5 ARaB@5"), "expected measures of groups, or of"),
+        (lambda of: evenrank.sample_labels(of / "a.run", measures="P@5", n=40).labels({}), "pairs have grades, not"),
+        (lambda of: audited(of, "qrels.txt", judge=of / "judge.qrels"), "expected judgements that were drawn beside"),
+        (lambda of: audited(of, judge={"q0": {"other": 1}}), "it grades none of the pairs that could be drawn"),
+        (lambda of: Labelling(str(of / "todo.csv"), ("0", "good"), "grade"), "expected whole numbers, found good"),
         (lambda of: Labelling(str(of / "todo.csv"), ("f", "m")), "holds pairs, which get grades"),
     ],
 )

@@ -18,8 +18,7 @@ from evenrank.results.finding import Finding
 from evenrank.stats.bounds import MeanBound, no_loss
 from small_audits import run
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences
-from small_reports import QUERIES, small_audit
-from small_reports import run as two_documents
+from small_reports import small_audit
 
 UP = excess([0.05, 0.06, 0.07], 0.05, (0.01, 0.11), 0.01)
 DOWN = excess([-0.05, -0.06, -0.07], 0.2, (-0.11, -0.01), 0.01)
@@ -300,17 +299,6 @@ def test_whether_an_ideal_ranking_leans_as_far(
     audit = changed(audit, "old", LEAN, mean=0.11, lean=told(0.11, (0.01, 0.21), 0.01))
     assert [(one.key, one.level) for one in of(audit, "old")] == [("leans_more", "shown"), *expected]
     assert said(audit, "old") == snapshot
-
-
-def test_what_few_queries_or_none_say(result: AuditResult) -> None:
-    """The figures as they are, of three queries, and those of none that lean."""
-    assert of(result, "old")[0].text == (
-        "Whether old leans cannot be told (+.520): only 3 queries differ from 0, where 10 are needed."
-    )
-    texts = {f"{query}{doc}": "a bridge" for query in QUERIES for doc in "ab"}
-    assert "never_leans" in keys(
-        evenrank.audit(two_documents(["a", "b"]), collection=texts, measures="ARaB@10"), "answer"
-    )
 
 
 # --- several groups --------------------------------------------------------------------------------------------------

@@ -36,15 +36,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_queries_given_can_be_the_only_ones(folder: Path, evenrank: Callable[..., Any], snapshot: Any) -> None:
     command = ("audit", "one.run", "--collection", "c.tsv", "--qrels", "qrels", "--measures", "RR@10 NFaiRR@2")
     command += ("--full", "--queries", "four.tsv", "--json", "a.json")
-    ended = evenrank(*command, "--report", "r.html")
-    assert (ended.status, ended.err) == (0, "report: r.html\n")
-    text = " ".join(ended.out.split())
-    assert "n = 10 queries, 6 of them not in the run and counted as 0" in text
-    assert "Judged queries missing: one lacks 6 of 10 (counted 0" in text
+    ended = evenrank(*command)
+    assert (ended.status, ended.err) == (0, "")
+    assert "n = 10 queries, 6 of them not in the run and counted as 0" in " ".join(ended.out.split())
     data = json.loads(Path("a.json").read_text(encoding="utf-8"))
     assert (data["runs"]["one"]["absent"], data["runs"]["one"]["measures"]["RR@10"]["mean"]) == (6, 0.4)
     assert data["notes"] == snapshot
-    assert "6 not in the run, counted as 0" in Path("r.html").read_text(encoding="utf-8")
 
     ended = evenrank(*command, "--only-queries", "--per-query", "v.csv")
     data = json.loads(Path("a.json").read_text(encoding="utf-8"))
@@ -52,24 +49,19 @@ def test_the_queries_given_can_be_the_only_ones(folder: Path, evenrank: Callable
     assert (figure["mean"], figure["n"], data["runs"]["one"]["absent"]) == (1.0, 4, 0)
     assert data["settings"]["only_queries"] is True
     assert "--only-queries: the audit is restricted to the 4 queries given." in ended.out
-    assert "not in the run" not in ended.out
     assert pl.read_csv("v.csv")["query_id"].unique().sort().to_list() == [0, 1, 2, 3]
 
 
 def test_queries_of_the_run_that_were_not_given(folder: Path, evenrank: Callable[..., Any]) -> None:
-    command = ("audit", "one.run", "--collection", "c.tsv", "--qrels", "qrels", "--queries", "two.tsv")
-    ended = evenrank(*command)
+    command = ("audit", "one.run", "--collection", "c.tsv", "--qrels", "qrels", "--queries")
+    ended = evenrank(*command, "two.tsv")
     assert ended.status == 2
-    assert ended.err.startswith(
-        "evenrank: two.tsv: no text for 2 of the 4 queries of the run one (one.run): '2', '3' ("
-    )
-    ended = evenrank(*command, "--only-queries", "--json", "a.json")
-    assert ended.status == 0
+    assert "two.tsv: no text for 2 of the 4 queries of the run one (one.run): '2', '3' (" in ended.err
+    assert evenrank(*command, "two.tsv", "--only-queries", "--json", "a.json").status == 0
     assert json.loads(Path("a.json").read_text(encoding="utf-8"))["runs"]["one"]["queries"] == 2
     Path("none.tsv").write_text("99\twho\n")
-    ended = evenrank(*command[:-1], "none.tsv", "--only-queries")
+    ended = evenrank(*command, "none.tsv", "--only-queries")
     assert ended.status == 2
-    assert "run one (one.run): " in ended.err
     assert "leaves none of its 4 queries" in ended.err
 
 

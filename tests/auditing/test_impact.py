@@ -306,26 +306,14 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
     ("options", "message"),
     [
         ({"selected": "hired"}, "`group_column`: expected the column of people's groups, found none"),
-        (
-            {"group_column": "gender"},
-            "`score` or `rank`: expected one of them where `selected` is not given, found nei",
-        ),
+        ({"group_column": "gender"}, "`score` or `rank`: expected one of them where `selected` is not given"),
         ({"group_column": "age", "selected": "hired"}, "there is no column 'age' (`group_column`)"),
-        (
-            {"group_column": "gender", "selected": "gone"},
-            "there is no column 'gone' (`selected`): found person, gender",
-        ),
-        (
-            {"group_column": "gender", "selected": "person"},
-            "row 1: expected 1, true or yes, or 0, false or no, as person,",
-        ),
+        ({"group_column": "gender", "selected": "gone"}, "there is no column 'gone' (`selected`): found person, gen"),
+        ({"group_column": "gender", "selected": "person"}, "row 1: expected 1, true or yes, or 0, false or no, as pe"),
         ({"group_column": "gender", "score": "person"}, "row 1: expected a number as person, found 'f-yes-0'"),
         ({"group_column": "gender", "score": "comma"}, "row 1: expected a number as comma, found '0,75' (the decimal"),
         ({"group_column": "gender", "selected": "hired", "k": 3}, "`selected`: not with `k`"),
-        (
-            {"group_column": "gender", "selected": "hired", "id": "gender"},
-            "row 1: 'f' (`id`) is there twice in one list",
-        ),
+        ({"group_column": "gender", "selected": "hired", "id": "gender"}, "row 1: 'f' (`id`) is there twice in one"),
         ({"group_column": "gender", "selected": "hired", "id": "team"}, "row 2: expected the id of each row in team"),
         ({"group_column": "gender", "rank": "hired", "query": "disabled"}, "`rank` of several lists: give `k`, as"),
         ({"group_column": COLUMNS, "selected": "hired"}, "or add `intersect` for their combinations"),

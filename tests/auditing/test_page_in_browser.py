@@ -36,9 +36,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def opened(browser: Any, written: Path) -> Iterator[Opened]:
-    """The page with all its parts open."""
+    """The page with all its parts open: each test puts back what others start from."""
     opened = Opened(browser, written)
     opened.open()
     yield opened
@@ -90,20 +90,6 @@ def test_each_part_draws_its_chart_when_it_is_opened(browser: Any, written: Path
     opened.close()
 
 
-def test_on_a_phone_the_first_table_stays_one_and_others_are_cards(browser: Any, of_six_groups: Path) -> None:
-    opened = Opened(browser, of_six_groups, "phone")
-    opened.open("figures")
-    shown = "one => getComputedStyle(one).display"
-    assert [opened.page.locator(one).evaluate(shown) for one in (".one table", "#table")] == ["table", "block"]
-    # It can still be sorted, and is still a table to those who hear it.
-    heading = opened.page.locator("#table th", has_text="Mean").first
-    heading.locator("button").click()
-    assert heading.get_attribute("aria-sort") == "ascending"
-    table = opened.page.get_by_role("table", name="All figures of all runs")
-    assert table.get_by_role("rowheader").count() > 10
-    opened.close()
-
-
 def test_charts_say_what_they_show_and_what_colours_mean(opened: Opened) -> None:
     page = opened.page
     for chart in ("origins-chart", "queries-chart", "depth-neutrality", "depth-magnitude", "ties-0"):
@@ -132,6 +118,8 @@ def test_charts_say_what_they_show_and_what_colours_mean(opened: Opened) -> None
     page.select_option("#queries-second", label="new")
     said = "old minus new, ARaB@10: 2 of 3 queries above 0, 1 equal, 0 below."
     page.wait_for_function(f"() => document.querySelector('#queries-chart').ariaLabel.includes('{said}')")
+    page.select_option("#queries-first", label="new")
+    page.select_option("#queries-second", label="old (baseline)")
 
 
 def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Path) -> None:
@@ -237,28 +225,6 @@ def test_light_and_dark(browser: Any, written: Path) -> None:
     assert looks() == "dark"
     opened.page.click("#theme")
     assert looks() == "light"
-    opened.close()
-
-
-def test_what_is_printed_before_anything_is_opened(browser: Any, written: Path) -> None:
-    opened = Opened(browser, written)
-    opened.page.wait_for_function("() => typeof vegaEmbed === 'function'")
-    opened.page.pdf()
-    assert opened.page.locator(".chart svg.marks").count() == 7
-    opened.page.emulate_media(media="print")
-    assert opened.page.locator("#table td").first.is_visible()
-    assert not opened.page.locator("#queries").is_visible()
-    opened.close()
-
-
-def test_readable_without_scripts(browser: Any, written: Path) -> None:
-    opened = Opened(browser, written, "phone", java_script_enabled=False)
-    assert "need JavaScript" in opened.page.inner_text("main")
-    assert "new" in opened.page.inner_text("h1")
-    assert opened.size()[0] == 0
-    opened.page.click("#figures > summary")
-    assert opened.page.locator("#table tbody tr").count() == 5 * 3
-    assert opened.page.locator("#table td").first.is_visible()
     opened.close()
 
 

@@ -212,23 +212,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     texts = {d: words[label[d] if rng.random() < 0.9 else "f"] for d in documents}
     (folder / "docs.tsv").write_text("".join(f"{d}\t{text}\n" for d, text in texts.items()))
     for name in ("a", "b"):
-        lines = []
+        lines = ""
         for q in range(40):
             mine = rng.permutation(documents)[:10] if name == "b" or q % 2 else documents[5 * q : 5 * q + 10]
-            lines += [f"q{q} Q0 {d} {r + 1} {10 - r} x" for r, d in enumerate(mine)]
-        (folder / f"{name}.run").write_text("\n".join(lines) + "\n")
+            lines += "".join(f"q{q} Q0 {d} {r + 1} {10 - r} x\n" for r, d in enumerate(mine))
+        (folder / f"{name}.run").write_text(lines)
     (folder / "qrels.txt").write_text("".join(f"q{q} 0 d{q} 1\n" for q in range(40)))
-    sample = evenrank.sample_labels(
-        [folder / "a.run", folder / "b.run"],
-        collection=folder / "docs.tsv",
-        n=60,
-        measures="ARaB@10 Share(group='f')@10",
-    )
+    runs, measures = [folder / "a.run", folder / "b.run"], "ARaB@10 Share(group='f')@10"
+    sample = evenrank.sample_labels(runs, collection=folder / "docs.tsv", n=60, measures=measures)
     sample.write(folder / "todo.csv")
-    rows = rows_of(folder / "todo.csv")
-    for row in rows:
-        row["group"] = label[row["doc_id"]]
-    write(folder / "todo.csv", rows)
+    write(folder / "todo.csv", [{**row, "group": label[row["doc_id"]]} for row in rows_of(folder / "todo.csv")])
     return folder, label
 
 
@@ -323,14 +316,12 @@ def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]]
 
 def test_labels_without_a_card_and_runs_of_other_documents(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     folder, _ = made
-    deeper = audited(folder, measures="ARaB@10 NFaiRR@10 RaB@5")
-    assert deeper["a", "NFaiRR@10"].mean is None
-    figure = deeper["a", "RaB@5"]
-    assert (figure.mean, figure.ci95) == (pytest.approx(figure.values.mean()), figure.lean.ci95)
+    whole = audited(folder, measures="ARaB@10 NFaiRR@10")
+    assert whole["a", "NFaiRR@10"].mean is None
     # Without its card, which documents could have been drawn is taken on trust.
     (tmp_path / "alone.csv").write_text((folder / "todo.csv").read_text())
     alone = audited(folder, tmp_path / "alone.csv")
-    assert alone["a", "ARaB@10"].mean == pytest.approx(audited(folder)["a", "ARaB@10"].mean)
+    assert alone["a", "ARaB@10"].mean == pytest.approx(whole["a", "ARaB@10"].mean)
     assert "taken on trust" in " ".join(alone.table().split())
     # With it, a run of others has bounds alone.
     new, docs = tmp_path / "new.run", tmp_path / "docs.tsv"
@@ -387,14 +378,6 @@ def test_ids_that_a_spreadsheet_would_compute(tmp_path: Path) -> None:
     write(tmp_path / "todo.csv", [{**row, "group": label[row["doc_id"].removeprefix("'")]} for row in rows])
     found = evenrank.audit(run, labels=tmp_path / "todo.csv", measures="RaB@1", poles="m,f")["run", "RaB@1"]
     assert found.from_labels.labels == 42
-
-
-def test_poles_the_other_way_round(made: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = made
-    for guess in ("gender-en", None):
-        there, back = (audited(folder, guess=guess, poles=poles)["a", "ARaB@10"] for poles in ("m,f", "f,m"))
-        assert there.mean == pytest.approx(-back.mean)
-        assert there.from_labels.labels == back.from_labels.labels
 
 
 @given(st.integers(0, 10**6), st.booleans())
@@ -501,9 +484,7 @@ def test_ir_measures_has_the_estimates(made: tuple[Path, dict[str, str]]) -> Non
 
 def test_labelling(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     folder, _ = made
-    rows = rows_of(folder / "todo.csv")[:3]
-    for row in rows:
-        row["group"] = ""
+    rows = [{**row, "group": ""} for row in rows_of(folder / "todo.csv")[:3]]
     rows[0]["text"] = 'a "quoted", text'
     write(tmp_path / "todo.csv", rows)
     one = Labelling(str(tmp_path / "todo.csv"), ("f", "m"))

@@ -118,6 +118,8 @@ def test_no_loss_is_said_from_so_many_queries_on(queries: int, key: str) -> None
     other = {**lists, **{query: {"a": 1.0, "b": 2.0} for query in "01"}}
     settings: dict[str, Any] = {"qrels": qrels, "query_clusters": "none", "baseline": "old", "measures": "nDCG@10"}
     assert evenrank.audit({"old": lists, "new": other}, margin=0.05, **settings).findings[1].key == key
+    same = evenrank.audit({"old": lists, "new": lists}, **settings).findings[0]
+    assert (same.key, same.text) == ("equally_good", "new and old have the same nDCG@10 in every query.")
 
 
 def test_measures_that_disagree_are_named() -> None:

@@ -42,37 +42,31 @@ def test_the_groups_figures_make_that_of_all() -> None:
 def test_who_is_served_worse_is_said(snapshot: Any) -> None:
     """A run that knows the answers of women's queries only, and is worse than the old one for men."""
     good, bad = random_run(3, good=4.0), random_run(4, good=-2.0)
-    old = random_run(5, good=1.2)
     groups = {query: "women" if place % 2 else "men" for place, query in enumerate(QUERIES)}
     new = {query: good[query] if groups[query] == "women" else bad[query] for query in QUERIES}
     some = {**groups, "q39": None, "q38": ""}
     frame = pl.DataFrame({"query_id": list(some), "group": list(some.values())})
     settings: dict[str, Any] = {"collection": TEXTS, "qrels": QRELS, "baseline": "old", "measures": MEASURES}
-    found = evenrank.audit({"old": old, "new": new}, query_groups=frame, **settings)
+    found = evenrank.audit({"old": random_run(5, good=1.2), "new": new}, query_groups=frame, **settings)
     said = {one.key: one.text for one in found.findings}
     assert said["group_worst"].startswith("new serves queries of men worse than others: nDCG@10 −.7")
     assert "Query groups: 2 of 40 queries have none, and are left out: 'q38', 'q39'." in found.notes
-    # Groups that are exchanged say the opposite.
-    other = {query: {"men": "women", "women": "men"}[group] for query, group in groups.items()}
-    turned = evenrank.audit({"old": old, "new": new}, qrels=QRELS, measures="nDCG@10", query_groups=other)
-    assert any(one.text.startswith("new serves queries of women worse") for one in turned.findings)
     table = found.frames()["query_groups"]
-    assert table.columns[:5] == ["measure", "run", "group", "n", "mean"]
-    assert table.height == 2 * 3 * 2
+    assert (table.columns[:5], table.height) == (["measure", "run", "group", "n", "mean"], 2 * 3 * 2)
     assert json.loads(found.to_json())["query_groups"][0]["test"]["verdict"] == "no difference shown"
     assert found.table(full=True, width=120) == snapshot
     assert "<h2>Query groups</h2>" in found.html()
 
 
 def test_groups_that_do_not_differ() -> None:
-    found = audit(query_groups={query: "abc"[place % 3] for place, query in enumerate(QUERIES)})
-    (said,) = [one for one in found.findings if one.key.startswith("query_groups")]
-    assert said.key == "query_groups_untold"
-    assert (
-        said.text == "Whether query groups differ cannot be told: the group has only 14 queries, where 15 are needed."
-    )
-    (said,) = [one for one in audit(query_groups=GROUPS).findings if one.key.startswith("query_groups")]
-    assert said.text.startswith("Whether query groups differ cannot be told: there are only 14 other queries")
+    three = {query: "abc"[place % 3] for place, query in enumerate(QUERIES)}
+    for groups, why in (
+        (three, "the group has only 14 queries, where 15"),
+        (GROUPS, "there are only 14 other queries"),
+    ):
+        (said,) = [one for one in audit(query_groups=groups).findings if one.key.startswith("query_groups")]
+        assert said.key == "query_groups_untold"
+        assert said.text.startswith(f"Whether query groups differ cannot be told: {why}")
 
 
 def test_groups_that_cannot_be_used(tmp_path: Path) -> None:

@@ -62,26 +62,6 @@ def test_a_screen_is_short_and_narrow(name: str, snapshot: Any) -> None:
     assert max(map(len, screen.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    ("lean", "good", "key", "opposite", "level"),
-    [
-        (2.0, 4.0, "better", "worse", "shown"),
-        (0.0, 1.0, "not_significant", "not_significant", "no difference shown"),
-        (None, 0.0, "equally_good", "equally_good", "no difference shown"),
-    ],
-)
-def test_the_first_line_says_which_is_better(
-    lean: float | None, good: float, key: str, opposite: str, level: str
-) -> None:
-    old = random_run(6, good=1.0)
-    new = old if lean is None else random_run(7, lean=lean, good=good)
-    for baseline, wanted in (("old", key), ("new", opposite)):
-        found = evenrank.audit({"old": old, "new": new}, baseline=baseline, qrels=QRELS, measures="nDCG@10")
-        (first,) = [one for one in found.findings if one.place == "answer"]
-        assert (first.key, first.level) == (wanted, level)
-        assert first.estimate.mean == found[first.subject, "nDCG@10"].vs_baseline.difference
-
-
 def test_few_queries_are_said_above_the_table() -> None:
     runs = {"old": random_run(0, queries=5), "new": random_run(1, queries=5, lean=2.0)}
     qrels = {query: QRELS[query] for query in runs["old"]}

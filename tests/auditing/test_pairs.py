@@ -18,7 +18,6 @@ from slow_stats import order_variance
 from small_audits import DOCS, QRELS, random_run
 
 UTILITY, BIAS = ("nDCG@10", "RR@10"), ("ARaB@10", "NFaiRR@10", "DeltaAPRF")
-LABELS = {doc: "abc"[place % 3] for place, doc in enumerate(DOCS)}
 
 
 def slow_holm(p_values: list[float]) -> list[float]:

@@ -163,7 +163,7 @@ def test_how_many_queries_would_rule_a_loss_out(result: AuditResult) -> None:
     audit = changed(changed(result, "old", "nDCG@10", values=base), "new", "nDCG@10", values=base, vs=vs)
     (note,) = of(replace(audit, settings={**audit.settings, "margin": 0.05}), "new", place="note")
     assert note.key == "to_rule_out"
-    needed = next(n for n in range(2, 999) if no_loss(np.full(n, 0.5), np.full(n, 0.5)).p_holds() <= 0.05)  # type: ignore[union-attr]
+    needed = next(n for n in range(2, 999) if no_loss(np.full(n, 0.5), np.full(n, 0.5)).p_holds() <= 0.05)
     assert f"takes about {needed} queries" in note.text
     assert note.text.endswith("there are 40.")
 

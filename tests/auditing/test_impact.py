@@ -51,7 +51,7 @@ def test_a_table_of_people_by_hand(snapshot: Any) -> None:
     assert [row.group for row in found.groups if row.ratio.shown] == ["f", "yes", "f × yes"]
     assert found["f"].rate == 0.35
     assert found["f"].ratio.z == pytest.approx(-0.3 / (0.5 * 0.5 * 2 / 100) ** 0.5)
-    assert words(found) == snapshot  # type: ignore[arg-type]
+    assert words(found) == snapshot
     assert "▼" in found.table()
 
 
@@ -83,7 +83,7 @@ def test_every_group_has_the_name_of_its_attribute() -> None:
 
 def test_the_chart_has_every_known_ratio_and_the_line_at_four_fifths() -> None:
     table = hired(people={"a": (1, 8), "b": (60, 120), "c": (30, 120)})
-    drawing = evenrank.impact_ratios(table, group_column="g", selected="hired").page().plot()  # type: ignore[misc]
+    drawing = evenrank.impact_ratios(table, group_column="g", selected="hired").page().plot()
     layers: Any = drawing.specification["layer"]
     assert layers[0]["data"]["values"] == [{"at": 0.8}]
     rows: Any = drawing.specification["data"]
@@ -142,7 +142,7 @@ def test_beside_a_group_below_another_is_shown_to_be_selected_less() -> None:
     assert ".806▽" in found.table()
     # A small group's rate is higher than the one that both sentences are about.
     small = hired(people={"a": (806, 2000), "c": (830, 2000), "b": (1000, 2000), "x": (5, 5)})
-    said = words(evenrank.impact_ratios(small, group_column="g", selected="hired"))  # type: ignore[arg-type]
+    said = words(evenrank.impact_ratios(small, group_column="g", selected="hired"))
     assert "yet lower than the highest rate of a group large enough for a verdict beyond chance: g = " in said
     assert "highest group's" not in said
 
@@ -200,7 +200,7 @@ def test_people_in_several_lists_count_once() -> None:
     # Without ids each row is another person, which is said.
     without = evenrank.impact_ratios(table, **options)
     assert (without.people, without["a"].claim) == (200, "shown")
-    assert "Every row counts as another person." in words(without)  # type: ignore[arg-type]
+    assert "Every row counts as another person." in words(without)
 
 
 def scored(scores: str) -> pl.DataFrame:
@@ -224,11 +224,11 @@ def test_who_is_selected_by_scores_and_ranks() -> None:
     assert [row.selected for row in evenrank.impact_ratios(table, group_column="g", score="s").groups] == [2, 2]
     tied = evenrank.impact_ratios(scored("91111111"), group_column="g", score="s", k=2)
     assert (tied["f"].selected, tied["m"].selected) == pytest.approx((1 + 3 / 7, 4 / 7))
-    said = words(tied)  # type: ignore[arg-type]
+    said = words(tied)
     assert "Selected: rank 1 to 2 (2 of 8)." in said
     assert "More people share the score at rank 2 than there are places left: each of these 7 counts" in said
-    assert "share the score" not in words(first)  # type: ignore[arg-type]
-    assert "rank 1 to 1 of each job (2 of 8)" in words(first)  # type: ignore[arg-type]
+    assert "share the score" not in words(first)
+    assert "rank 1 to 1 of each job (2 of 8)" in words(first)
 
 
 def test_unknown_and_small_groups_are_named() -> None:
@@ -246,7 +246,7 @@ def test_unknown_and_small_groups_are_named() -> None:
     assert f"Left out, as not known: {left_out}" in text
     assert "Left out, as of no group: 1 candidate from the ratios of gender." in text
     small = evenrank.impact_ratios(hired(people={"a": (2, 9), "b": (6, 9)}), group_column="g", selected="hired")
-    nine = words(small)  # type: ignore[arg-type]
+    nine = words(small)
     assert "Nothing can be told of g = a and g = b: no group has 10 people and 2% of the candidates." in nine
 
 
@@ -276,7 +276,7 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
     more: dict[str, tuple[int, int]], ranged: bool
 ) -> None:
     table = hired(people={"a": (40, 100), "b": (50, 100), **more})
-    said = words(evenrank.impact_ratios(table, group_column="g", selected="hired"))  # type: ignore[arg-type]
+    said = words(evenrank.impact_ratios(table, group_column="g", selected="hired"))
     assert ("(with them g = a is from" in said) == ranged
     assert said.startswith("Among people whose group is known, no group is below") or not ranged
     assert ranged or f"{more[''][1]} candidate" in said
@@ -350,7 +350,6 @@ def test_two_runs_are_compared_in_the_ratio() -> None:
         {"old": run, "new": fair}, labels=labels, group_column="gender", baseline="old", measures=MEASURE
     )
     compared = result["new", MEASURE].vs_baseline
-    assert compared is not None
     assert compared.difference == pytest.approx(result["new", MEASURE].mean - result["old", MEASURE].mean)
     assert compared.significant
     assert "new has a higher ImpactRatio" in words(result)

@@ -76,7 +76,7 @@ def audited(
 ) -> evenrank.AuditResult:
     given_ = {doc: dict(zip(groups, of, strict=True)) for doc, of in labels.items()}
     runs = {"r": run({str(i): docs for i, docs in enumerate(lists)})}
-    return evenrank.audit(runs, labels=given_, poles="m,f", measures=list(measures), **options)  # type: ignore[arg-type]
+    return evenrank.audit(runs, labels=given_, poles="m,f", measures=list(measures), **options)
 
 
 def small(seed: int) -> tuple[Lists, Labels, list[str], str]:
@@ -113,7 +113,6 @@ def test_bounds_are_the_extremes_over_every_way_to_label(seed: int) -> None:
     assert found[f"ARaB@{K}"].known == (looked.count(False), len(looked))
     # A label can be of both groups in any part, so a figure of either sign can be 0.
     signed_ = found[f"ARaB@{K}"].bounds
-    assert signed_ is not None
     values = [abs(figure(f"ARaB@{K}", lists, way)) for way in ways]
     low = 0.0 if signed_[0] <= 0 <= signed_[1] else min(values)
     assert found[ABSOLUTE].bounds == pytest.approx((low, max(values)), abs=1e-9)

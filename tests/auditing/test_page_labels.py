@@ -70,7 +70,6 @@ def test_terms_are_explained(skipped: AuditResult) -> None:
 
 def test_bounds_alone_are_lines_in_the_plot(bounds: AuditResult) -> None:
     plot = audit_plot(bounds)
-    assert plot is not None
     drawn: Any = plot().specification
     rows = drawn["layer"][0]["data"]["values"]
     assert [row["ranking"] for row in rows] == ["old", "new", "candidates", "ideal"]

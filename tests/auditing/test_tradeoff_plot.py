@@ -27,7 +27,6 @@ def audit() -> evenrank.AuditResult:
 
 def specification(audit: evenrank.AuditResult) -> dict[str, Any]:
     plot = audit_plot(audit)
-    assert plot is not None
     return plot().specification
 
 

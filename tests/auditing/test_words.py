@@ -39,7 +39,6 @@ def audit(lists: dict[str, list[str]], texts: dict[str, str] = TEXTS, **options:
 
 
 def words_of(result: AuditResult, name: str = "mine") -> dict[str, Any]:
-    assert result.words is not None
     return {word.word: word for of_group in result.words.runs[name].values() for word in of_group}
 
 
@@ -103,7 +102,6 @@ def test_against_the_obvious_loop(texts: list[list[str]], seed: int, tokens: Any
     )
     group = dict(THREE.words)
     sign = {"x": 1.0, "f": -0.5, "m": -0.5}
-    assert result.words is not None
     used = {doc for docs in lists.values() for doc in docs if doc in of}
     for name in ("mine", "random", "neutral-first"):
         found = words_of(result, name)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
 from evenrank.auditing import AuditResult
 
-T = TypeVar("T")
 TEXTS = {"m": "he and his father", "f": "she and her mother", "n": "a stone bridge", "b": "the woman and the man"}
 
 
@@ -22,11 +20,6 @@ def collection(texts: dict[str, str]) -> pl.DataFrame:
 def run(lists: dict[str, list[str]]) -> pl.DataFrame:
     rows = [(query, doc, float(len(docs) - place)) for query, docs in lists.items() for place, doc in enumerate(docs)]
     return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-
-
-def many(of: dict[str, T], times: int = 15) -> dict[str, T]:
-    """What queries have, for as many more queries: fewer than 15 are no test."""
-    return {f"{query}.{number}": one for number in range(times) for query, one in of.items()}
 
 
 DOCS = {f"d{number}": f"{list(TEXTS.values())[number % 4]} w{number}" for number in range(24)}

@@ -147,25 +147,6 @@ def test_the_mean_over_all_samples_is_the_truth(guess: dict[str, str] | None) ->
     assert np.std(found) > 0.05
 
 
-def test_a_guess_of_no_use_is_not_used() -> None:
-    rng = np.random.default_rng(3)
-    documents = [f"d{n}" for n in range(400)]
-    label = dict(zip(documents, rng.choice(["m", "f", "none"], 400).tolist(), strict=True))
-    run = {f"q{q}": {d: float(-r) for r, d in enumerate(documents[10 * q : 10 * q + 10])} for q in range(40)}
-    width = {}
-    for name, guess in {
-        "random": dict(zip(documents, rng.choice(["m", "f"], 400).tolist(), strict=True)),
-        "none": None,
-        "true": label,
-    }.items():
-        rows = {d: (label[d], 0.3) for d in rng.permutation(documents)[:120].tolist()}
-        labels = drawn(rows, documents)
-        _, part = parts(labels if guess is None else guessed(labels, guess), run, parse_measure("ARaB@10"))
-        width[name] = part.design_error(np.ones(40, bool))[0] ** 0.5
-    assert width["true"] < 1e-9
-    assert width["random"] == pytest.approx(width["none"], rel=0.15)
-
-
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
@@ -231,23 +212,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     texts = {d: words[label[d] if rng.random() < 0.9 else "f"] for d in documents}
     (folder / "docs.tsv").write_text("".join(f"{d}\t{text}\n" for d, text in texts.items()))
     for name in ("a", "b"):
-        lines = []
+        lines = ""
         for q in range(40):
             mine = rng.permutation(documents)[:10] if name == "b" or q % 2 else documents[5 * q : 5 * q + 10]
-            lines += [f"q{q} Q0 {d} {r + 1} {10 - r} x" for r, d in enumerate(mine)]
-        (folder / f"{name}.run").write_text("\n".join(lines) + "\n")
+            lines += "".join(f"q{q} Q0 {d} {r + 1} {10 - r} x\n" for r, d in enumerate(mine))
+        (folder / f"{name}.run").write_text(lines)
     (folder / "qrels.txt").write_text("".join(f"q{q} 0 d{q} 1\n" for q in range(40)))
-    sample = evenrank.sample_labels(
-        [folder / "a.run", folder / "b.run"],
-        collection=folder / "docs.tsv",
-        n=60,
-        measures="ARaB@10 Share(group='f')@10",
-    )
+    runs, measures = [folder / "a.run", folder / "b.run"], "ARaB@10 Share(group='f')@10"
+    sample = evenrank.sample_labels(runs, collection=folder / "docs.tsv", n=60, measures=measures)
     sample.write(folder / "todo.csv")
-    rows = rows_of(folder / "todo.csv")
-    for row in rows:
-        row["group"] = label[row["doc_id"]]
-    write(folder / "todo.csv", rows)
+    write(folder / "todo.csv", [{**row, "group": label[row["doc_id"]]} for row in rows_of(folder / "todo.csv")])
     return folder, label
 
 
@@ -272,16 +246,11 @@ def audited(folder: Path, labels: object = None, **how: Any) -> evenrank.AuditRe
 def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]], snapshot: Any) -> None:
     folder, label = made
     found = audited(folder)
-    assert [str(one) for one in found.measures] == [
-        "nDCG@10", "ARaB@10", "Share(group='f')@10", "Share(group='m')@10",
-    ]  # fmt: skip
     whole = audited(folder, labels=label, guess=None, neutral="none")
     figure, true = found["b", "ARaB@10"], whole["b", "ARaB@10"].mean
     # Of the 60, those that are in the run's first ten.
     assert figure.from_labels.labels == len(np.unique(figure.sample.document)) < 60
-    assert figure.lean.method == "t, of labels drawn"
     assert figure.ci95[0] < true < figure.ci95[1]
-    assert figure.n == 40
     # By the core itself, from the same parts.
     again = compare(figure.values, sample=figure.sample)
     assert (again.mean, again.ci95, again.p) == (figure.lean.mean, figure.lean.ci95, figure.lean.p)
@@ -291,22 +260,12 @@ def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]], snapshot: A
     part = figure.sample.plus(found["a", "ARaB@10"].sample, -1.0)
     assert figure.vs_baseline.test.ci95 == compare(difference, sample=part).ci95
     assert found.table(full=True, width=120).replace(str(folder), "FOLDER") == snapshot
-    assert "none" not in found.settings["groups"]
-    assert found["random", "ARaB@10"].bounds is None
-    written, share = found.to_dict()["runs"]["b"]["measures"]["ARaB@10"]["from_labels"], "Share(group='m')@10"
+    share = "Share(group='m')@10"
     by_words = evenrank.audit(folder / "b.run", collection=folder / "docs.tsv", threshold=0, measures=share)
     assert found["b", share].from_labels.guess_alone == pytest.approx(by_words["b", share].mean)
-    assert written["without_guess"] == pytest.approx(audited(folder, guess=None)["b", "ARaB@10"].from_labels.ci95)
-    assert found["b", "ARaB@10"].tie_range is None
-
-
-def test_all_documents_labelled_are_no_sample(made: tuple[Path, dict[str, str]]) -> None:
-    folder, label = made
-    sample = evenrank.sample_labels([folder / "a.run", folder / "b.run"], n=200)
-    found = audited(folder, sample.labels(label), guess=None)
-    whole = audited(folder, labels=label, guess=None, neutral="none")
-    assert found["b", "ARaB@10"].from_labels is None
-    assert found["b", "ARaB@10"].ci95 == whole["b", "ARaB@10"].ci95
+    alone = audited(folder, guess=None)["b", "ARaB@10"].from_labels.ci95
+    assert figure.from_labels.without_guess == pytest.approx(alone)
+    assert (figure.tie_range, found["random", "ARaB@10"].bounds) == (None, None)
 
 
 def test_the_first_labels_are_a_sample_too(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
@@ -342,18 +301,12 @@ def test_the_first_labels_are_a_sample_too(made: tuple[Path, dict[str, str]], tm
             lambda of, label: audited(of, guess={d: ("female", "male")[n % 2] for n, d in enumerate(label)}),
             r"its groups \(female, male\) are not those of the labels",
         ),
-        (
-            lambda of, label: evenrank.score(labels=of / "todo.csv", out=of / "s.parquet"),
-            "labels that were drawn are of some documents",
-        ),
+        (lambda of, label: evenrank.score(labels=of / "todo.csv", out=of / "s"), "labels that were drawn are of some"),
         (
             lambda of, label: evenrank.check_lexicon("gender-en", collection=of / "docs.tsv", labels=of / "todo.csv"),
             "agreement needs them as they come",
         ),
-        (
-            lambda of, label: evenrank.sample_labels(of / "a.run", n=30).write(of / "todo.csv"),
-            r"todo\.csv: has labels already: name another file",
-        ),
+        (lambda of, label: evenrank.sample_labels(of / "a.run", n=30).write(of / "todo.csv"), "has labels already: n"),
     ],
 )
 def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]], asked: Any, message: str) -> None:
@@ -363,15 +316,12 @@ def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]]
 
 def test_labels_without_a_card_and_runs_of_other_documents(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     folder, _ = made
-    deeper = audited(folder, measures="ARaB@10 NFaiRR@10 RaB@5")
-    assert deeper["a", "NFaiRR@10"].mean is None
-    values = deeper["a", "RaB@5"].values
-    assert deeper["a", "RaB@5"].mean == pytest.approx(values.mean())
-    assert deeper["a", "RaB@5"].ci95 == compare(values, sample=deeper["a", "RaB@5"].sample).ci95
+    whole = audited(folder, measures="ARaB@10 NFaiRR@10")
+    assert whole["a", "NFaiRR@10"].mean is None
     # Without its card, which documents could have been drawn is taken on trust.
     (tmp_path / "alone.csv").write_text((folder / "todo.csv").read_text())
     alone = audited(folder, tmp_path / "alone.csv")
-    assert alone["a", "ARaB@10"].mean == pytest.approx(audited(folder)["a", "ARaB@10"].mean)
+    assert alone["a", "ARaB@10"].mean == pytest.approx(whole["a", "ARaB@10"].mean)
     assert "taken on trust" in " ".join(alone.table().split())
     # With it, a run of others has bounds alone.
     new, docs = tmp_path / "new.run", tmp_path / "docs.tsv"
@@ -381,8 +331,7 @@ def test_labels_without_a_card_and_runs_of_other_documents(made: tuple[Path, dic
     assert found["new", "ARaB@10"].mean is None
     low, high = found["new", "ARaB@10"].bounds
     assert -1 < low < 0 < high < 1
-    said = "ARaB@10: bounds alone, as documents that could not be drawn are looked at"
-    assert said in " ".join(found.table().split())
+    assert "bounds alone, as documents that could not be drawn are looked at" in " ".join(found.table().split())
 
 
 def test_a_file_that_is_not_as_it_was_drawn(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
@@ -420,26 +369,15 @@ def test_a_file_that_is_not_as_it_was_drawn(made: tuple[Path, dict[str, str]], t
 def test_ids_that_a_spreadsheet_would_compute(tmp_path: Path) -> None:
     ids = ["=cmd()", "-5", "@who", *(f"d{n}" for n in range(40))]
     run = {f"q{n}": {doc: 1.0} for n, doc in enumerate(ids)}
-    sample = evenrank.sample_labels(run, n=42, measures="RaB@1")
-    sample.write(tmp_path / "todo.csv")
+    evenrank.sample_labels(run, n=42, measures="RaB@1").write(tmp_path / "todo.csv")
     rows = rows_of(tmp_path / "todo.csv")
     written = {row["doc_id"] for row in rows}
     assert len(written & {"'=cmd()", "-5", "'@who"}) >= 2
     assert not written & {"=cmd()", "@who"}
     label = dict(zip(ids, "fm" * 22, strict=False))
     write(tmp_path / "todo.csv", [{**row, "group": label[row["doc_id"].removeprefix("'")]} for row in rows])
-    for labels in (tmp_path / "todo.csv", sample.labels(label)):
-        found = evenrank.audit(run, labels=labels, measures="RaB@1", poles="m,f")["run", "RaB@1"]
-        assert found.from_labels.labels == 42
-    assert Labelling(str(tmp_path / "todo.csv"), ("f", "m")).done == 42
-
-
-def test_poles_the_other_way_round(made: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = made
-    for guess in ("gender-en", None):
-        there, back = (audited(folder, guess=guess, poles=poles)["a", "ARaB@10"] for poles in ("m,f", "f,m"))
-        assert there.mean == pytest.approx(-back.mean)
-        assert there.from_labels.labels == back.from_labels.labels
+    found = evenrank.audit(run, labels=tmp_path / "todo.csv", measures="RaB@1", poles="m,f")["run", "RaB@1"]
+    assert found.from_labels.labels == 42
 
 
 @given(st.integers(0, 10**6), st.booleans())
@@ -462,13 +400,11 @@ def test_predictions_are_weighted_least_squares_on_the_other_folds(seed: int, va
 
 
 def test_tied_documents_can_be_drawn() -> None:
-    tied = {"q": {"a": 2.0, "b": 1.0, "c": 1.0}}
-    sample = evenrank.sample_labels(table_of(tied), n=3, measures="RaB@2")
+    sample = evenrank.sample_labels(table_of({"q": {"a": 2.0, "b": 1.0, "c": 1.0}}), n=1, measures="RaB@2")
     assert sorted(sample.could_be_drawn) == ["a", "b", "c"]
-    two = evenrank.sample_labels(table_of(tied), n=1, measures="RaB@2")
     # The larger of the weights in the run's own order, ½ ½ 0, and over ties, ½ ¼ ¼, of all.
     expected = dict(zip("acb", probabilities(np.array([0.5, 0.5, 0.25]), 1), strict=True))
-    (document, chance), *_ = two.documents.select("doc_id", "probability").iter_rows()
+    (document, chance), *_ = sample.documents.select("doc_id", "probability").iter_rows()
     assert chance == pytest.approx(expected[document])
 
 
@@ -483,30 +419,25 @@ def test_every_kind_of_guess(made: tuple[Path, dict[str, str]], tmp_path: Path) 
 
 
 def test_a_gate_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = made
-    result = audited(folder)
+    result = audited(made[0])
     figure = result["b", "ARaB@10"]
     found = superpopulation_mean(figure.sample, figure.values)
     rules = [
         {"measure": "ARaB@10", "at_most": 2.0},
         {"measure": "Share(group='f')@10", "at_least": 0.0, "against": "baseline"},
-        {"measure": "ARaB@10", "at_most": 0.001},
     ]
-    made_of = json.loads(result.to_json(values=True))
-    rulings = evenrank.gate(made_of, budget={"rule": rules}, run="b").rules
+    data = json.loads(result.to_json(values=True))
+    rulings = evenrank.gate(data, budget={"rule": rules}, run="b").rules
     held = superpopulation_mean(figure.sample, np.append(figure.values, np.sign(found.value)))
     low = max(0.0, abs(found.value) - student.ppf(0.975, found.df) * found.se)
     assert rulings[0].outcome == "holds"
     assert rulings[0].limits[1] == pytest.approx(abs(held.value) + student.ppf(0.97, held.df) * held.se, rel=0.02)
     assert rulings[0].limits[0] == pytest.approx(low, abs=0.03)
-    assert rulings[1].value == pytest.approx(
-        result["b", "Share(group='f')@10"].mean - result["a", "Share(group='f')@10"].mean
-    )
-    assert rulings[2].outcome in ("violated", "not shown")
-    broken = json.loads(result.to_json(values=True))
-    broken["runs"]["b"]["measures"]["ARaB@10"]["sample"]["probability"][0] = 0
+    old, new = (result[name, "Share(group='f')@10"].mean for name in "ab")
+    assert rulings[1].value == pytest.approx(new - old)
+    data["runs"]["b"]["measures"]["ARaB@10"]["sample"]["probability"][0] = 0
     with pytest.raises(EvenrankError, match="what it owes to drawn labels cannot be read"):
-        evenrank.gate(broken, budget={"rule": rules}, run="b")
+        evenrank.gate(data, budget={"rule": rules}, run="b")
 
 
 def test_rebalance_with_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
@@ -553,9 +484,7 @@ def test_ir_measures_has_the_estimates(made: tuple[Path, dict[str, str]]) -> Non
 
 def test_labelling(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     folder, _ = made
-    rows = rows_of(folder / "todo.csv")[:3]
-    for row in rows:
-        row["group"] = ""
+    rows = [{**row, "group": ""} for row in rows_of(folder / "todo.csv")[:3]]
     rows[0]["text"] = 'a "quoted", text'
     write(tmp_path / "todo.csv", rows)
     one = Labelling(str(tmp_path / "todo.csv"), ("f", "m"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import ir_measures
@@ -11,7 +9,6 @@ import polars as pl
 import pytest
 
 import evenrank
-import page_parts
 from evenrank import EvenrankError
 from evenrank.files import as_run
 from given_data import FRAMES, JUDGED, QRELS, QUERIES, ROWS, RUN, TEXTS, frame
@@ -21,8 +18,8 @@ from given_data import FRAMES, JUDGED, QRELS, QUERIES, ROWS, RUN, TEXTS, frame
 def test_an_audit_of_whatever_is_given(make: Any) -> None:
     settings: dict[str, Any] = {"measures": "nDCG@10 ARaB@10", "seed": 1}
     same = evenrank.audit({"run": RUN}, collection=TEXTS, qrels=QRELS, queries=QUERIES, **settings)
-    forms: list[Any] = [RUN, as_run(RUN), [as_run(RUN)], frame(ROWS, "qid docno score", make), {"run": RUN}]
-    forms.append([ir_measures.ScoredDoc(*row) for row in ROWS])
+    forms: list[Any] = [RUN, [as_run(RUN)], frame(ROWS, "qid docno score", make), {"run": RUN}]
+    forms.append(ir_measures.ScoredDoc(*row) for row in ROWS)
     for runs in forms:
         found = evenrank.audit(
             runs,
@@ -34,17 +31,6 @@ def test_an_audit_of_whatever_is_given(make: Any) -> None:
         )
         assert found.per_query().equals(same.per_query())
     assert same["run"].measures["nDCG@10"].n == 2
-    several = evenrank.audit({"a": RUN, "b": frame(ROWS, "qid docno score", make)}, collection=TEXTS, **(settings | {
-        "measures": "ARaB@10"}))  # fmt: skip
-    assert [run.name for run in several.runs][:2] == ["a", "b"]
-
-
-def test_a_report_of_dicts(tmp_path: Path) -> None:
-    found = evenrank.audit(RUN, collection=TEXTS, qrels=QRELS, queries=QUERIES)
-    found.report(tmp_path / "r.html")
-    shown = json.dumps(page_parts.data((tmp_path / "r.html").read_text(encoding="utf-8")))
-    assert " said " in shown
-    assert "where" in shown
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,6 @@ def audit(runs: Any, qrels: Any = GRADES, measures: str = LEAN, **settings: Any)
 
 def excesses(result: AuditResult, name: str = "a", measure: str = LEAN) -> tuple[OrderEffect, OrderEffect]:
     figure = result[name, measure]
-    assert figure.vs_random_order is not None
-    assert figure.vs_ideal_order is not None
     return figure.vs_random_order, figure.vs_ideal_order
 
 
@@ -115,7 +113,6 @@ def test_every_query_against_plain_evaluations() -> None:
             assert of.mean == pytest.approx((value - reference).mean())
             assert of.tie_mean == pytest.approx((ties - reference).mean())
             p = max(slow_compare(value - reference, "drop")[0], least)
-            assert of.tied is not None
             if of.test.reason == "it depends on the order of tied documents":
                 assert (p < 0.05, of.tied.shown) == (True, False)
             else:
@@ -124,24 +121,6 @@ def test_every_query_against_plain_evaluations() -> None:
         # What both runs hold is the same, since their candidates are.
         other, _ = excesses(result, "b", text)
         assert other.reference == pytest.approx(added.reference)
-
-
-def test_only_weighted_sums_of_given_runs_have_them() -> None:
-    result = audit({"a": run(LISTS)}, measures=f"nDCG@10 {LEAN} AbsARaB@2 |ARaB|@2 DeltaAPRF AWRF@2")
-    for one in result.runs:
-        for key, figure in one.measures.items():
-            known = one.name == "a" and key == LEAN
-            assert (figure.vs_random_order is not None) == (figure.vs_ideal_order is not None) == known
-
-
-def test_without_judgements_there_is_no_relevance() -> None:
-    result = audit({"a": run(LISTS)}, None)
-    assert "relevance-first" not in result
-    figure = result["a", LEAN]
-    assert figure.vs_random_order is not None
-    assert figure.vs_random_order.mean == pytest.approx(-1 / 6)
-    assert figure.vs_ideal_order is None
-    assert "ideal ranking" not in result.table(full=True)
 
 
 @pytest.mark.parametrize("grade", [0, -2])
@@ -153,94 +132,29 @@ def test_without_a_relevant_document_every_order_is_perfect(grade: int) -> None:
 
 
 def test_unjudged_queries_count_and_absent_ones_do_not() -> None:
-    short = {"1": LISTS["1"]}
-    result = audit({"a": run(LISTS), "b": run(short)}, {"1": {"f1": 1}, "3": {"m1": 1}})
-    assert len(result.queries) == 3
+    result = audit({"a": run(LISTS), "b": run({"1": LISTS["1"]})}, {"1": {"f1": 1}, "3": {"m1": 1}})
     added, beyond = excesses(result)
     # Query 2 is not judged: all of its documents are alike.
     assert beyond.values[1] == pytest.approx(added.values[1])
-    assert math.isnan(added.values[2])
-    assert added.n == 2
+    assert (len(added.values), math.isnan(added.values[2]), added.n) == (3, True, 2)
     of_one, _ = excesses(result, "b")
-    assert (of_one.n, of_one.ci95) == (1, None)
-    assert of_one.mean == pytest.approx(1 / 2)
-    assert "n = 1 to 2 queries" in result.table(full=True, width=120)
+    assert (of_one.n, of_one.ci95, of_one.mean) == (1, None, pytest.approx(1 / 2))
 
 
 # --- text and JSON ----------------------------------------------------------------------------------------------------
 
 
-def leaning(count: int = 16, *, tied: bool = False) -> AuditResult:
-    """A run that puts m first, of candidates of which f is relevant; or ties everything."""
-    docs = ["m1", "m2", "n1", "f1", "f2", "f3"]
-    table = run({str(q): docs[q % 2 :] for q in range(count)})
-    table = table.with_columns(score=pl.lit(0.0)) if tied else table
-    return audit({"a": table}, {str(q): {"f1": 1} for q in range(count)}, query_clusters="none")
-
-
-def origins_of(table: str) -> list[str]:
-    """The lines of the terminal's table of what the order adds."""
-    return table.partition("What candidates hold and what their order adds\n")[2].split("\n\n")[0].split("\n")
-
-
-def test_what_is_shown_and_ties_that_decide_stand_in_the_table() -> None:
-    result = leaning()
-    added, beyond = excesses(result)
-    assert added.test.shown
-    assert beyond.test.shown
-    row = next(one for one in origins_of(result.table(full=True, width=200)) if one.startswith("  a ")).split()
-    assert row[2:4] == [f"{added.reference:.4f}", f"+{added.mean:.4f}"]
-    assert row[7:9] == [f"{added.mean - beyond.mean:+.4f}", f"+{beyond.mean:.4f}"]
-    result = leaning(tied=True)
-    added, beyond = excesses(result)
-    assert added.tie_mean == pytest.approx(0, abs=1e-12)
-    assert added.tied is not None
-    assert (added.tied.reason, added.tie_sensitive, abs(added.mean) > 0.1) == ("every value is 0", True, True)
-    assert added.test.reason == "it depends on the order of tied documents"
-    assert beyond.tie_mean == pytest.approx(-beyond.reference + result["random", LEAN].mean)  # type: ignore[operator]
-    assert f"+{added.mean:.4f}~" in "\n".join(origins_of(result.table(full=True)))
-
-
 def test_json_with_the_values_of_queries(tmp_path: Path) -> None:
     result = audit({"a": run(LISTS), "b": run({"1": LISTS["1"]})}, measures=f"{LEAN} nDCG@10 DeltaAPRF")
-    plain = result.to_dict()
-    assert "queries" not in plain
-    figure: Any = plain["runs"]["a"]["measures"][LEAN]  # type: ignore[index]
-    assert set(figure["vs_random_order"]) == {
-        *("mean", "n", "reference", "tie_mean", "tie_p"),
-        *("ci95", "unit", "p", "holm_p", "mde", "method", "reason", "verdict"),
-    }
-    assert figure["vs_random_order"]["verdict"] == "cannot be told"
-    assert "values" not in figure
+    assert "values" not in result.to_dict()["runs"]["a"]["measures"][LEAN]
     text = result.to_json(tmp_path / "a.json", values=True)
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
     data = json.loads(text)
     assert data["queries"] == ["1", "2"]
-    for name, one in data["runs"].items():
-        for key, of in one["measures"].items():
-            found = result[name, key]
-            assert of["values"] == [None if math.isnan(value) else value for value in found.values.tolist()]
-            assert ("parts" in of) == (key == "DeltaAPRF")
-            effects = {"vs_random_order": found.vs_random_order, "vs_ideal_order": found.vs_ideal_order}
-            for field, excess in effects.items():
-                assert (of[field] is None) == (excess is None)
-                if excess is not None:
-                    assert of[field]["values"] == [None if math.isnan(v) else v for v in excess.values.tolist()]
-    assert data["runs"]["b"]["measures"][LEAN]["values"][1] is None
-    parts = data["runs"]["a"]["measures"]["DeltaAPRF"]["parts"]
-    means = [np.mean([value for value in part if value is not None]) for part in parts]
+    measures = data["runs"]["a"]["measures"]
+    assert measures[LEAN]["values"] == pytest.approx([1 / 2, -1 / 2])
+    assert data["runs"]["b"]["measures"][LEAN]["values"] == [pytest.approx(1 / 2), None]
+    assert measures[LEAN]["vs_ideal_order"]["values"] == pytest.approx([9 / 8, -5 / 4])
+    assert measures["nDCG@10"]["vs_random_order"] is None
+    means = [np.mean([value for value in part if value is not None]) for part in measures["DeltaAPRF"]["parts"]]
     assert means[0] - means[1] == pytest.approx(result["a", "DeltaAPRF"].mean)
-
-
-def test_the_option_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any) -> None:
-    import evenrank as library
-
-    monkeypatch.chdir(tmp_path)
-    library.write_run(run(LISTS), "a.run")
-    Path("c.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in DOCUMENTS.items()))
-    options = ["audit", "a.run", "--collection", "c.tsv", "--measures", LEAN]
-    assert evenrank(*options, "--json", "a.json", "--values").status == 0
-    data = json.loads(Path("a.json").read_text())
-    assert data["runs"]["a"]["measures"][LEAN]["values"] == pytest.approx([1 / 2, -1 / 2])
-    ended = evenrank(*options, "--values")
-    assert (ended.status, ended.err) == (2, "evenrank: --values needs --json\n")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
 from html.parser import HTMLParser
-from typing import Any
 
 import polars as pl
 import pytest
@@ -66,7 +64,6 @@ def test_page_loads_nothing(page: str) -> None:
     policy = next(
         attrs["content"] for _, attrs in elements.tags if attrs.get("http-equiv") == "Content-Security-Policy"
     )
-    assert policy is not None
     assert policy.startswith("default-src 'none';")
     assert "unsafe-eval" not in policy
     assert [attrs.get("type") for tag, attrs in elements.tags if tag == "script"] == [
@@ -81,26 +78,11 @@ def test_page_loads_nothing(page: str) -> None:
     assert policy.count("sha256-") == 2
 
 
-def test_what_is_shown_first_and_what_opens(page: str) -> None:
-    first = page.partition('<div class="parts">')[0]
-    for wanted in ("<h1>", "<caption>Verdicts</caption>", 'id="plot"', "evenrank gate", "<caption>Figures</caption>"):
-        assert wanted in first
-    assert re.findall(r'<details class="part" id="(.*?)"( open)?>', page) == [
-        (name, "")
-        for name in (
-            "origins", "differences", "depth", "words", "queries", "ties", "figures", "reading", "notes", "terms",
-            "provenance",
-        )
-    ]  # fmt: skip
-
-
 def test_page_holds_the_figures(page: str) -> None:
     text = " ".join(" ".join(Elements(page).text).split())
     for figure in (f"{FIRST:.4f}", f"{SECOND:.4f}", f"−{FIRST - SECOND:.4f}", f"{1 / math.log2(3):.4f}"):
         assert figure in text
-    assert text.count("neutral-first") > 3
     held = data(page)
-    assert set(held) == {"figures", "values", "queries", "charts"}
     names = [run["name"] for run in held["figures"]["runs"]]
     assert names == ["old", "new", "random", "neutral-first", "relevance-first"]
     first = held["queries"]["queries"][0]
@@ -144,81 +126,42 @@ def test_page_without_texts_queries_or_judgements() -> None:
     texts = pl.DataFrame({"doc_id": [f"{q}{d}" for q in QUERIES for d in ("he", "it")], "text": ["he", "it"] * 3})
     scores = evenrank.GroupTable.of(evenrank.groups.score_texts(texts, evenrank.Scoring(load_lexicon())))
     page = render_page(evenrank.audit({"r\x1b[31m\u202eb": run(["he", "it"])}, scores=scores, measures="ARaB@10"))
-    assert "Effectiveness is unknown" in page
     browser = data(page)["queries"]
     assert (browser["texts"], browser["queryTexts"], browser["marked"]) == (False, False, False)
     assert "text" not in browser["documents"][0]
     # No name steers the terminal that shows a page.
     assert "\x1b" not in page
     assert "r�[31m�b" in "".join(Elements(page).text)
-    assert "No measure has values for single queries." in render_page(small_audit(qrels=None, measures=["|ARaB|@10"]))
 
 
 def test_most_telling_queries_first(monkeypatch: pytest.MonkeyPatch) -> None:
     old = run(["he", "it"])
     swapped = pl.when(pl.col("query_id") == "q2").then(-pl.col("score")).otherwise(pl.col("score"))
-    texts = pl.DataFrame({"doc_id": old["doc_id"], "text": ["he", "it"] * 3})
-    audit = evenrank.audit(
-        {"old": old, "new": old.with_columns(score=swapped)}, collection=texts, baseline="old", measures="ARaB@10"
-    )
+    runs, texts = {"old": old, "new": old.with_columns(score=swapped)}, {doc: doc[2:] for doc in old["doc_id"]}
+    audit = evenrank.audit(runs, collection=texts, baseline="old", measures="ARaB@10")
     assert audit.queries[most_telling(audit, 1).tolist()].to_list() == ["q2"]
     # Two queries of two documents in three rankings; the random order has none.
     monkeypatch.setattr(page_data, "ENTRY_CAP", 2 * 3 * 2 + 1)
     monkeypatch.setattr(page_data, "VALUE_CAP", 2)
     held = data(render_page(audit))
     assert [query["id"] for query in held["queries"]["queries"]] == ["q2", "q1"]
-    assert held["queries"]["total"] == 3
     # The first and the last query speak for all; the one that is shown as well follows.
     assert held["values"]["ids"] == ["q1", "q3", "q2"]
     assert held["values"]["sampled"] == 2
     assert held["charts"]["chosenBy"] == "difference from old in ARaB@10"
 
 
-@pytest.mark.parametrize(
-    ("names", "baseline", "wanted"),
-    [
-        (["old"], "old", ["old", "random"]),
-        (["old", "new"], "new", ["old", "new"]),
-        (["old", "new"], None, ["new", "old"]),
-    ],
-)
-def test_what_is_compared_at_first(names: list[str], baseline: str | None, wanted: list[str]) -> None:
-    orders = {"old": ["he", "it"], "new": ["it", "he"]}
-    texts = {doc: doc[2:] for doc in run(["he", "it"])["doc_id"]}
-    runs = {name: run(orders[name]) for name in names}
-    held = data(render_page(evenrank.audit(runs, collection=texts, baseline=baseline, measures="ARaB@10")))
-    assert [held["figures"]["runs"][place]["name"] for place in held["charts"]["compared"]] == wanted
-
-
-def test_what_a_bars_direction_says() -> None:
-    page = render_page(small_audit(measures="nDCG@10 NFaiRR@10 ARaB@10 AbsARaB@10"))
-    signs = {measure["name"]: measure["signs"] for measure in data(page)["figures"]["measures"]}
-    assert signs == {
-        "nDCG@10": ["is better", "is worse"],
-        "NFaiRR@10": ["is more neutral", "is less neutral"],
-        "ARaB@10": ["leans more towards male-worded passages", "leans more towards female-worded passages"],
-        "AbsARaB@10": ["leans further", "leans less"],
-    }
-
-
 def test_a_long_text_is_cut_around_its_marked_words() -> None:
-    def joined(pieces: list[Any]) -> str:
-        return "".join(piece if isinstance(piece, str) else f"<{piece[1]}>" for piece in pieces)
-
     early = ["a" * 50, (0, "he"), "b" * 50, (1, "she"), "c" * 500]
     assert page_data.excerpt(early, 1000) == (early, 0)
-    pieces, start = page_data.excerpt(early, 200)
-    assert (joined(pieces), start) == ("a" * 50 + "<he>" + "b" * 50 + "<she>" + "c" * 95, 0)
+    assert page_data.excerpt(early, 200) == ([*early[:4], "c" * 95], 0)
     late = ["a" * 500, (0, "he"), "b" * 400, (1, "she"), " and ", (1, "her"), "c" * 50]
-    pieces, start = page_data.excerpt(late, 200)
     # 902 is where "she" begins; 50 characters (a quarter of 200) stand before it, and the text's end is 53 + 8 further.
-    assert (joined(pieces), start) == ("b" * (200 - 3 - 5 - 3 - 50) + "<she> and <her>" + "c" * 50, 763)
-    pieces, start = page_data.excerpt(["a" * 500, (0, "he"), "b" * 400], 100)
-    assert (joined(pieces), start) == ("a" * 25 + "<he>" + "b" * 73, 475)
+    assert page_data.excerpt(late, 200) == (["b" * (200 - 3 - 5 - 3 - 50), *late[3:]], 763)
+    assert page_data.excerpt(["a" * 500, (0, "he"), "b" * 400], 100) == (["a" * 25, (0, "he"), "b" * 73], 475)
     assert page_data.excerpt(["a" * 500], 100) == (["a" * 100], 0)
     # A word that the cut goes through is not marked: half of it counts for nothing.
-    pieces, start = page_data.excerpt([(0, "he"), "a" * 7, (0, "woman"), "b"], 12)
-    assert (joined(pieces), start) == ("<he>aaaaaaawom", 0)
+    assert page_data.excerpt([(0, "he"), "a" * 7, (0, "woman"), "b"], 12) == ([(0, "he"), "a" * 7, "wom"], 0)
 
 
 def test_long_texts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

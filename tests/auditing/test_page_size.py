@@ -12,8 +12,6 @@ from evenrank.auditing.page_data import ENTRY_CAP
 from page_parts import data
 
 POOL, DEPTH, WORDS = 40, 20, 60
-LARGEST = 1_500_000
-"""Bytes."""
 
 
 def audited(queries: int, runs: int) -> AuditResult:
@@ -24,41 +22,32 @@ def audited(queries: int, runs: int) -> AuditResult:
     vocabulary += ["".join(rng.choice(letters, size)) for size in rng.integers(2, 11, 20_000)]
     # Zipf's law: of rank r with a probability of 1 / r.
     drawn = np.exp(rng.random((queries * POOL, WORDS)) * np.log(len(vocabulary))).astype(np.int64) - 1
-    documents = [f"d{number}" for number in range(queries * POOL)]
-    texts = [" ".join(vocabulary[word] for word in row) for row in drawn]
-    relevance = (rng.random(queries * POOL) < 0.1).astype(np.int64)
-    pool = np.arange(queries * POOL).reshape(queries, POOL)
+    texts = {f"d{place}": " ".join(vocabulary[word] for word in row) for place, row in enumerate(drawn)}
+    names = np.array(list(texts)).reshape(queries, POOL)
+    relevant = rng.random((queries, POOL)) < 0.1
     lists = {}
     for run in range(runs):
-        scores = rng.normal(size=(queries, POOL)) + 0.5 * run * relevance.reshape(queries, POOL)
+        scores = rng.normal(size=(queries, POOL)) + 0.5 * run * relevant
         first = np.argsort(-scores, axis=1)[:, :DEPTH]
-        found = np.take_along_axis(pool, first, 1).ravel()
+        found = [np.take_along_axis(of, first, 1).ravel() for of in (names, scores)]
+        queries_of = [f"q{query}" for query in np.repeat(np.arange(queries), DEPTH)]
         lists[f"run-{run}"] = pl.DataFrame(
-            {
-                "query_id": [f"q{query}" for query in np.repeat(np.arange(queries), DEPTH)],
-                "doc_id": [documents[place] for place in found],
-                "score": np.take_along_axis(scores, first, 1).ravel(),
-            }
+            dict(zip(("query_id", "doc_id", "score"), (queries_of, *found), strict=True))
         )
-    judged = pl.DataFrame(
-        {
-            "query_id": [f"q{place // POOL}" for place in range(len(documents))],
-            "doc_id": documents,
-            "relevance": relevance,
-        }
-    )
-    asked = [" ".join(text.split()[:6]) for text in texts[::POOL]]
     return evenrank.audit(
         lists,
-        collection=pl.DataFrame({"doc_id": documents, "text": texts}),
-        queries=pl.DataFrame({"query_id": [f"q{query}" for query in range(queries)], "text": asked}),
-        qrels=judged.filter(pl.col("relevance") > 0),
+        collection=texts,
+        queries={f"q{query}": " ".join(texts[row[0]].split()[:6]) for query, row in enumerate(names)},
+        qrels={f"q{query}": dict.fromkeys(row[relevant[query]], 1) for query, row in enumerate(names)},
         baseline="run-0",
     )
 
 
-@pytest.mark.parametrize(("queries", "runs", "largest"), [(60, 2, 1_000_000), (1000, 10, LARGEST)])
+@pytest.mark.parametrize(
+    ("queries", "runs", "largest"), [(60, 2, 1_000_000), pytest.param(1000, 10, 1_500_000, marks=pytest.mark.slow)]
+)
 def test_a_page_is_small(queries: int, runs: int, largest: int) -> None:
+    """``largest``: bytes."""
     page = audited(queries, runs).html()
     assert len(page.encode()) <= largest
     held = data(page)

@@ -18,7 +18,6 @@ from slow_stats import order_variance
 from small_audits import DOCS, QRELS, random_run
 
 UTILITY, BIAS = ("nDCG@10", "RR@10"), ("ARaB@10", "NFaiRR@10", "DeltaAPRF")
-LABELS = {doc: "abc"[place % 3] for place, doc in enumerate(DOCS)}
 
 
 def slow_holm(p_values: list[float]) -> list[float]:
@@ -96,13 +95,6 @@ def test_what_a_part_of_the_level_notices() -> None:
     assert corrected([one], 2)[0].mde == corrected([one, one])[0].mde
 
 
-@pytest.mark.parametrize(("count", "baseline", "pairs"), [(1, None, 0), (2, "a", 0), (2, None, 1), (3, "a", 3)])
-def test_fewer_than_three_runs_have_pairs_only_without_a_baseline(count: int, baseline: str | None, pairs: int) -> None:
-    runs = {"abc"[seed]: random_run(seed) for seed in range(count)}
-    made = evenrank.audit(runs, collection=DOCS, baseline=baseline, measures="ARaB@10")
-    assert len(made.pairs) == pairs
-
-
 def test_lists_of_unequal_depth_are_no_pair() -> None:
     short = {query: dict(itertools.islice(docs.items(), 5)) for query, docs in random_run(2).items()}
     runs = {"a": random_run(0), "b": random_run(1), "short": short}
@@ -113,13 +105,6 @@ def test_lists_of_unequal_depth_are_no_pair() -> None:
     assert by_pair["nDCG@10", "a", "short"].verdict == "cannot be told"
     # The first three ranks are all there.
     assert by_pair["ARaB@3", "a", "short"].reason is None
-
-
-def test_values_that_labels_decide_are_no_pair() -> None:
-    runs = {name: random_run(seed) for seed, name in enumerate("xyz")}
-    labels = {doc: group for doc, group in LABELS.items() if doc != "d0"}
-    made = evenrank.audit(runs, labels=labels, measures="Share(group='a')@10")
-    assert {one.test.verdict for one in made.pairs} == {"cannot be told"}
 
 
 def test_shares_are_compared_with_those_of_the_candidates() -> None:

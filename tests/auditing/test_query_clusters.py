@@ -82,9 +82,7 @@ def test_given_clusters(tmp_path: Path) -> None:
 def test_an_audit_says_its_clusters_and_counts_them_once() -> None:
     """Every query three times, with other words: the same mean, and no more evidence."""
     runs = {"old": random_run(1), "new": random_run(2, good=0.6)}
-    thrice = {
-        name: {f"{query}.{n}": docs for query, docs in run.items() for n in range(3)} for name, run in runs.items()
-    }
+    thrice = {name: {f"{q}.{n}": docs for q, docs in run.items() for n in range(3)} for name, run in runs.items()}
     qrels = {f"{query}.{n}": docs for query, docs in QRELS.items() for n in range(3)}
     settings = {"collection": DOCS, "baseline": "old", "measures": "nDCG@10 ARaB@10"}
     once = evenrank.audit(runs, qrels=QRELS, **settings)
@@ -92,14 +90,11 @@ def test_an_audit_says_its_clusters_and_counts_them_once() -> None:
     apart = evenrank.audit(thrice, qrels=qrels, query_clusters="none", **settings)
     for key in ("nDCG@10", "ARaB@10"):
         one, all_three, separate = (result["new", key].vs_baseline for result in (once, found, apart))
-        wanted = (one.difference, one.p, *one.ci95)  # type: ignore[union-attr, misc]
-        assert (all_three.difference, all_three.p, *all_three.ci95) == pytest.approx(wanted)  # type: ignore[union-attr, misc]
-        assert separate.p < one.p  # type: ignore[union-attr, operator]
+        assert (all_three.difference, all_three.p) == pytest.approx((one.difference, one.p))
+        assert separate.p < one.p
         assert found["new", key].ci95 == pytest.approx(once["new", key].ci95)
     (note,) = [one.text for one in found.findings if one.key == "clusters"]
     assert note == ("120 queries count as 40 clusters (same relevant documents).")
-    assert found.settings["query_clusters"] == "same relevant documents"
-    assert (once.query_cluster, apart.query_cluster) == (None, None)
     # A gate of the result counts them once as well.
     rule = {"measure": "nDCG@10", "against": "baseline", "at_least": "-20%"}
     limits = [evenrank.gate(result, budget={"rule": [rule]}).rules[0].limits for result in (once, found, apart)]
@@ -109,12 +104,5 @@ def test_an_audit_says_its_clusters_and_counts_them_once() -> None:
 
 def test_a_document_that_answers_everything_links_nothing_and_costs_nothing() -> None:
     """20,000 queries with a document of their own and one that all share: no pair of them is looked at."""
-    count = 20_000
-    qrels = pl.DataFrame(
-        {
-            "query_id": np.repeat([f"q{n}" for n in range(count)], 2),
-            "doc_id": [doc for n in range(count) for doc in ("all", f"d{n}")],
-            "relevance": 1,
-        }
-    )
-    assert query_clusters(None, ids(count), None, qrels).numbers is None
+    found = query_clusters(None, ids(20_000), None, judged([{n, 20_000} for n in range(20_000)]))
+    assert found.numbers is None

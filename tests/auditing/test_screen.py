@@ -39,29 +39,17 @@ SCREENS: dict[str, tuple[int, dict[str, Any]]] = {
     "two runs": (2, {}),
     "two runs without a baseline": (2, {"baseline": False}),
     "two runs without qrels": (2, {"qrels": None}),
-    "two runs with long names": (2, {"name": LONG_NAME}),
-    "two runs with ties": (2, {"ties": True}),
-    "two runs that lack judged queries": (2, {"queries": 30}),
     "two runs with all of it": (2, {"name": "a-run-with-a-rather-long-name-{}", "ties": True, "queries": 30}),
     "two runs of ten queries": (2, {"queries": 10}),
-    "two runs of labels": (2, of_labels),
     "two runs of labels of some documents": (2, {**of_labels, "labels": SOME}),
     "two runs of long labels": (2, {**of_labels, "labels": LONG, "name": LONG_NAME}),
-    "five runs": (5, {}),
     "five runs without a baseline": (5, {"baseline": False}),
-    "five runs with long names": (5, {"name": LONG_NAME}),
     "five runs with all of it": (5, {"name": LONG_NAME, "ties": True, "queries": 30}),
-    "two runs of labels that lean, with all of it": (
-        2,
-        {**of_labels, "labels": LEANING, "name": LONG_NAME, "ties": True, "queries": 30},
-    ),
-    "five runs of labels": (5, of_labels),
     "five runs of labels that lean": (5, {**of_labels, "labels": LEANING}),
     "five runs of labels that lean, with all of it": (
         5,
         {**of_labels, "labels": LEANING, "name": LONG_NAME, "ties": True, "queries": 30},
     ),
-    "five runs of long labels": (5, {**of_labels, "labels": LONG, "name": LONG_NAME}),
 }
 
 
@@ -74,34 +62,6 @@ def test_a_screen_is_short_and_narrow(name: str, snapshot: Any) -> None:
     assert max(map(len, screen.splitlines())) <= 80
 
 
-def answers(found: AuditResult) -> list[tuple[str, str]]:
-    return [(one.key, one.level) for one in found.findings if one.place == "answer"]
-
-
-@pytest.mark.parametrize(
-    ("lean", "good", "key", "opposite", "level"),
-    [
-        (2.0, 4.0, "better", "worse", "shown"),
-        (0.0, 1.0, "not_significant", "not_significant", "no difference shown"),
-        (None, 0.0, "equally_good", "equally_good", "no difference shown"),
-    ],
-)
-def test_the_first_line_says_which_is_better(
-    lean: float | None, good: float, key: str, opposite: str, level: str, snapshot: Any
-) -> None:
-    old = random_run(6, good=1.0)
-    new = old if lean is None else random_run(7, lean=lean, good=good)
-    settings: dict[str, Any] = {"collection": DOCS, "qrels": QRELS, "measures": "nDCG@10 ARaB@10"}
-    found = evenrank.audit({"old": old, "new": new}, baseline="old", **settings)
-    assert answers(found) == [(key, level)]
-    assert found.table() == snapshot
-    first = next(one for one in found.findings if one.place == "answer")
-    assert (first.subject, first.estimate is not None) == ("new", True)
-    assert first.estimate.mean == found["new", "nDCG@10"].vs_baseline.difference  # type: ignore[union-attr]
-    # The other way round, the same run is worse.
-    assert answers(evenrank.audit({"old": old, "new": new}, baseline="new", **settings)) == [(opposite, level)]
-
-
 def test_few_queries_are_said_above_the_table() -> None:
     runs = {"old": random_run(0, queries=5), "new": random_run(1, queries=5, lean=2.0)}
     qrels = {query: QRELS[query] for query in runs["old"]}
@@ -112,22 +72,3 @@ def test_few_queries_are_said_above_the_table() -> None:
     said = evenrank.audit(runs, collection=DOCS, qrels=others).misleading[0].text
     assert said.endswith("not relevant; check that the judgements have the runs' document ids).")
     assert {one.level for one in found.findings if one.place == "finding"} == {"cannot be told"}
-
-
-def test_several_runs_are_ordered_by_what_is_shown_of_all_pairs() -> None:
-    runs = {
-        "bad": random_run(6), "alike": random_run(7), "good": random_run(8, good=2.0), "best": random_run(9, good=9.0),
-    }  # fmt: skip
-    found = evenrank.audit(runs, collection=DOCS, qrels=QRELS, measures="nDCG@10 ARaB@10")
-    assert "Every two runs: the first minus the second" in found.table(full=True)
-    order, lean = (one for one in found.findings if one.place == "answer")
-    assert (order.key, order.level) == ("ranked_with_equals", "shown")
-    assert order.text in (
-        "nDCG@10: bad = alike < good < best (=: not shown to differ).",
-        "nDCG@10: alike = bad < good < best (=: not shown to differ).",
-    )  # fmt: skip
-    assert (lean.key, lean.level) == ("none_apart", "no difference shown")
-    assert lean.text == (
-        "ARaB@10: the 4 runs are not shown to differ; true differences below .358 are missed in at least one of five"
-        " such samples."
-    )

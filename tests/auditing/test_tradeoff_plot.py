@@ -27,7 +27,6 @@ def audit() -> evenrank.AuditResult:
 
 def specification(audit: evenrank.AuditResult) -> dict[str, Any]:
     plot = audit_plot(audit)
-    assert plot is not None
     return plot().specification
 
 
@@ -40,13 +39,10 @@ def test_points_and_intervals_are_the_figures(audit: evenrank.AuditResult) -> No
         assert (row["utility"], row["bias"]) == (utility.mean, bias.mean)
         assert (row["utility_low"], row["utility_high"]) == (utility.ci95 or (None, None))
         assert (row["bias_low"], row["bias_high"]) == (bias.ci95 or (None, None))
-        assert f"{utility.mean:.4f}" in row["utility_text"]
         assert row["name"].endswith("(reference ranking)") == ranking.reference
     titles = [layer["encoding"].get(axis, {}).get("title") for layer in drawn["layer"] for axis in "xy"]
     assert "nDCG@10 (higher is better)" in titles
     assert ["ARaB@10", "(nearer 0 is better)"] in titles
-    # A line at 0, where bias is balanced.
-    assert drawn["layer"][0]["data"]["values"] == [{"zero": 0}]
 
 
 def test_a_notebook_shows_it_without_a_script(audit: evenrank.AuditResult) -> None:
@@ -58,15 +54,6 @@ def test_a_notebook_shows_it_without_a_script(audit: evenrank.AuditResult) -> No
     assert "&lt;script&gt;" in page
     assert not re.search(r"href=|src=|url\(|@import|\son\w+=", page)
     assert {"#000", "black"} & set(re.findall(r'(?:fill|stroke)="([^"]*)"', page)) == set()
-
-
-def test_nothing_to_set_against_bias() -> None:
-    lists = run({q: ["m", "n"] for q in QUERIES})
-    without = evenrank.audit(lists, collection=collection(TEXTS), measures="ARaB@10")
-    assert audit_plot(without) is None
-    assert "<svg" not in without._repr_html_()
-    alone = evenrank.audit(lists, qrels=judged(dict.fromkeys(QUERIES, "n")), measures="nDCG@10")
-    assert audit_plot(alone) is None
 
 
 def test_long_names_stay_apart() -> None:

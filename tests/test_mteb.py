@@ -61,3 +61,15 @@ def test_parts(tmp_path: Path) -> None:
 def test_names_of_measures() -> None:
     assert mteb.measure_named("hit_rate_at_5") == "Success@5"
     assert mteb.measure_named("nauc_ndcg_at_1_max") is None
+
+
+def test_against_the_package() -> None:
+    pytest.importorskip("mteb", reason="mteb is not installed")
+    from mteb._evaluators.retrieval_metrics import calculate_retrieval_scores
+
+    for name, path in FILES.items():
+        predictions = json.loads(path.read_text())["default"]["test"]
+        scores = calculate_retrieval_scores(predictions, QRELS, [10]).all_scores
+        found = mteb.audit({name: path}, TASK)
+        theirs = [scores[query]["ndcg_cut_10"] for query in found.queries]
+        np.testing.assert_allclose(found[name]["nDCG@10"].values, theirs, rtol=0, atol=1e-9)

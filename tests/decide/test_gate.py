@@ -15,6 +15,7 @@ from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
+from evenrank.decide.rule_result import reason
 from evenrank.results.finding import Finding
 from evenrank.stats.compare import compare
 from evenrank.stats.planning import queries_to_hold
@@ -297,3 +298,35 @@ def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> No
     assert "\x1b" not in text
     [suite] = ElementTree.fromstring(text)
     assert suite.get("name") == "evenrank gate new�::error::no�[31m"
+
+
+@pytest.mark.parametrize(("shift", "outcome"), [(0.0, "holds"), (-0.05, "not shown"), (-0.15, "violated")])
+def test_three_outcomes(shift: float, outcome: str) -> None:
+    found = one(audit({"nDCG@10": OLD + shift + NOISE}, {"nDCG@10": OLD}), rule(against="old", at_least=-0.05))
+    assert found.outcome == outcome
+    assert (found.queries_to_decide is None) == (outcome != "not shown")
+    # What would be caught lies beyond the budget, and is caught in 8 of 10.
+    assert found.detectable < -0.05
+    assert found.power(found.detectable) == pytest.approx(0.8, abs=0.01)
+    assert found.power(-0.05) <= 0.1
+    assert found.power(-1.0) == 1
+
+
+def test_20_queries_of_two_equal_files_show_no_margin() -> None:
+    same = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
+    found = one(same, rule(against="old", at_least="-3%"))
+    assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
+    assert found.n_if_equal > 100
+    # One ruined query in 20 queries would be more than the margin; a few more of them break it.
+    ruined = audit({"nDCG@10": np.where(np.arange(20) < 18, 0.0, OLD[:20])}, {"nDCG@10": OLD[:20]})
+    assert one(ruined, rule(against="old", at_least="-3%")).outcome == "violated"
+
+
+@pytest.mark.parametrize(("n", "tries"), [(103, 1), (150, 2), (260, 3)])
+def test_how_often_equally_good_runs_would_pass(n: int, tries: int) -> None:
+    rng = np.random.default_rng(n)
+    base, noise = rng.uniform(0.2, 0.8, n), rng.normal(0, 0.12, n)
+    found = one(audit({"nDCG@10": base + noise - noise.mean()}, {"nDCG@10": base}), rule(against="old", at_least="-5%"))
+    text = f"{n} queries are too few: two equally good runs would pass in about {tries} of 5 tries; with about"
+    assert reason(found).startswith(f"{text} {found.n_if_equal}")
+    assert found.n_if_equal > n

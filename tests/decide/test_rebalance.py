@@ -12,7 +12,7 @@ import pytest
 
 import evenrank
 from evenrank.decide.bound import Bound, bound_result
-from evenrank.decide.strength import GRID
+from evenrank.decide.strength import GRID, UnmetError
 from evenrank.decide.validation_queries import ValidationQueries
 from evenrank.files import EvenrankError, Run
 from evenrank.files.types import Array
@@ -356,3 +356,32 @@ def test_no_output_replaces_an_input(tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match="it is an input"):
         evenrank.rebalance(tmp_path / "a.run", strength=1, scores=GROUPS, out=tmp_path / "a.run")
     assert (tmp_path / "a.run").read_bytes() == before
+
+
+def test_the_least_biased_strength_that_keeps() -> None:
+    found = evenrank.rebalance(RUN, method="neutral", min_utility="nDCG@10 >= 90%", scores=GROUPS, qrels=QRELS)
+    qrels = QRELS.filter(pl.col("query_id").is_in(HALF))
+
+    def kept(strength: float) -> float:
+        chosen = [one.table.filter(pl.col("query_id").is_in(HALF)) for one in (at("neutral", strength), RUN)]
+        first, second = (evenrank.audit({"r": one}, qrels=qrels, measures="nDCG@10")["r", "nDCG@10"] for one in chosen)
+        return float(np.divide(first.mean, second.mean))  # type: ignore[arg-type]
+
+    assert kept(found.strength) >= 0.9
+    keeping = [step / 20 for step in range(21) if kept(step / 20) >= 0.9]
+    assert 0 < len(keeping) < 21
+    least = min(abs(mean_signed(at("neutral", strength), GROUPS, HALF)) for strength in keeping)
+    assert abs(mean_signed(found.run, GROUPS, HALF)) <= least + 1e-12
+
+
+def test_both_bounds() -> None:
+    for bounds, message in (
+        ({"max_bias": "ARaB@10 <= 0.15", "min_utility": "nDCG@10 >= 100%"}, "ARaB@10 <= 0.15 and nDCG@10 >= 100%"),
+        ({"max_bias": "NFaiRR@10 >= 1.5"}, "NFaiRR@10 >= 1.5 .* nearest tried is NFaiRR@10 .* at"),
+    ):
+        with pytest.raises(UnmetError, match=f"no strength of neutral reaches {message}"):
+            evenrank.rebalance(RUN, scores=GROUPS, qrels=QRELS, **bounds)  # type: ignore[arg-type]
+    alone = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
+    both = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", min_utility="nDCG@10 >= 50%", scores=GROUPS, qrels=QRELS)
+    assert alone.strength == both.strength
+    assert [found.bound.text for found in both.outcomes] == ["ARaB@10 <= 0.2", "nDCG@10 >= 50%"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,11 @@ def test_the_page_is_that_of_the_kept_figures() -> None:
 def test_agreement_with_the_labels(shared_data: Path) -> None:
     found = json.loads(json.dumps(made["_against_labels"](shared_data / "grepbiasir")))
     assert found == KEPT["grepbiasir"]
+
+
+def test_tried_words_are_not_in_the_lexicons() -> None:
+    for name, trials in tomllib.loads(made["TRIED"].read_text(encoding="utf-8")).items():
+        words = {word.casefold() for word, _ in load_lexicon(name).words}
+        for trial in trials:
+            assert not words & {word.casefold() for group in "mf" for word in trial.get(group, ())}
+            assert set(trial.get("without", ())) <= words

@@ -214,3 +214,13 @@ def test_options_that_do_not_exist(tmp_path: Path, evenrank: Any, option: str, v
     ended = evenrank("score", written(tmp_path, LINES), "--out", tmp_path / "scores.parquet", option, value)
     assert (ended.status, ended.out, ended.err) == (2, "", f"evenrank: {option}: {message}\n")
     assert os.listdir(tmp_path) == ["c.tsv"]
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evenrank.groups.scoring.score_texts", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        score_collection(written(tmp_path, LINES), tmp_path / "scores.parquet", GENDER)
+    assert os.listdir(tmp_path) == ["c.tsv"]

@@ -240,3 +240,12 @@ def test_shift_offsets_are_of_the_mean_over_lists(cases: list[GroupedLists]) -> 
         missing.append([0.25 - share / sum(weights) for share in shares])
     mean = np.mean(missing, axis=0) if missing else np.zeros(2)
     np.testing.assert_allclose(lean_offsets(lists), mean / (abs(mean).max() or 1), atol=1e-9)
+
+
+@pytest.mark.parametrize(("k", "p"), [(10, 0.3), (13, 0.5), (12, 0.8), (14, 0.05)])
+def test_fail_probability_is_that_of_all_lists(k: int, p: float) -> None:
+    found = m_table(k, p)
+    drawn = np.array(list(itertools.product([0, 1], repeat=k - 1)))
+    chance = np.prod(np.where(drawn, p, 1 - p), axis=1)
+    fails = (drawn.cumsum(axis=1) < found.minimum[:-1]).any(axis=1)
+    assert found.fail_probability == pytest.approx(chance[fails].sum(), abs=1e-12)

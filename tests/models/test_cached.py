@@ -121,3 +121,22 @@ def test_what_is_refused(bert: str) -> None:
         cached_backward(ranker, {}, loss_of, chunk=0)
     with pytest.raises(TypeError, match=r"^expected a DotRanker, found CatRanker: its gradients cannot be cached$"):
         cached_backward(CatRanker.from_pretrained(bert), {}, loss_of)
+
+
+def test_on_a_device(bert: str) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    ranker = DotRanker.from_pretrained(bert).to("cuda")
+    inputs = {name: value.to("cuda") for name, value in ranker.encode(LISTS).items()}
+    mask = LISTS.mask
+    on_cpu = lambda scores: loss_of(scores.cpu())  # noqa: E731
+    assert mask.device.type == "cpu"
+    on_cpu(ranker(**inputs)).backward()
+    expected = gradients(ranker)
+    cached_backward(ranker, inputs, on_cpu, chunk=4)
+    same(gradients(ranker), expected, 1e-4)
+    seen: list[Any] = []
+    ranker.model.register_forward_hook(lambda _, __, out: seen.append(out["sentence_embedding"].detach().clone()))
+    cached_backward(ranker.train(), inputs, on_cpu, chunk=4)
+    half = len(seen) // 2
+    assert all(torch.equal(first, second) for first, second in zip(seen[:half], seen[half:], strict=True))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +15,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
-from endpoint_cases import DOCUMENTS, QUERIES, RUN, command, endpoint, every_file, ranked
+from endpoint_cases import DOCUMENTS, QUERIES, REQUESTS, RUN, command, endpoint, every_file, ranked
 from evenrank import Endpoint
 from evenrank.files import EvenrankError, InputError
 from evenrank.models import endpoints
 from evenrank.models.endpoints import Answers
+from forked import in_forks
 from loopback import Server
+
+KILLED = """
+import os, signal, sys
+from evenrank.models.endpoints import Answers
+save, saved = Answers.save, []
+def killing(self, answers):
+    save(self, answers)
+    saved.append(1)
+    if len(saved) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+Answers.save = killing
+from evenrank.cli import main
+main()
+"""
 
 
 @pytest.mark.parametrize(("api", "concurrency"), [("cohere", 4), ("openai", 1)])
@@ -187,3 +204,23 @@ def test_answers_elsewhere(server: Server, tmp_path: Path) -> None:
         Answers("s3://b/kept")
     ranked(endpoint(server, answers=tmp_path / "kept"), tmp_path / "run")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "run", "run.card.json"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_goes_on_after_a_kill(server: Server, tmp_path: Path, evenrank: Any) -> None:
+    out, whole = tmp_path / "out.run", tmp_path / "whole.run"
+    line = command(tmp_path, server, "--api", "cohere", "--concurrency", 1, "--out")
+    assert in_forks(["evenrank.cli", "evenrank.models.rerank"], [(KILLED, [*line, out])]) == [-signal.SIGKILL]
+    assert not out.exists()
+    ended = evenrank(*line, out)
+    assert ended.status == 0, ended.err
+    assert f": {REQUESTS - 4} requests, 4 questions answered before" in ended.err
+    # At most the question that was on its way when the process died was asked again.
+    again = {body: count for body, count in server.times_asked().items() if count > 1}
+    assert len(again) <= 1
+    assert evenrank(*line, whole).status == 0
+    assert out.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if "answers" in path.name) == [
+        "out.run.answers.sqlite",
+        "whole.run.answers.sqlite",
+    ]

@@ -208,3 +208,14 @@ def test_digests_of_kept_answers_stay(api: Any, model: str | None, digest: str) 
     scorer = Endpoint("https://me:pw@h.example:81/v2/?k=secret-value#x", api, model=model).scorer()
     asked = "text é".encode() if api == "openai" else question(api, model, ["a", "b"], "q é")
     assert scorer._digest(asked).hex() == digest
+
+
+def test_a_score_that_depends_on_the_others_is_kept_with_them(server: Server, tmp_path: Path) -> None:
+    """The service scores by the place in the list: a kept answer belongs to the whole request."""
+    server.behave = lambda _, body: {
+        "results": [{"index": index, "relevance_score": float(index)} for index in range(len(body["documents"]))]
+    }
+    scorer = endpoint(server, answers=tmp_path / "kept").scorer()
+    for order in (["a", "b", "c"], ["c", "b", "a"], ["a", "b"], ["a", "b", "c"]):
+        assert scorer.score(["q"] * len(order), order).tolist() == list(range(len(order)))
+    assert len(server.bodies) == 3

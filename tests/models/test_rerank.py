@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,23 @@ from evenrank.files import EvenrankError, InputError, Run, read_run
 from evenrank.files.work import Work
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import find_model, load_encoder
+from forked import in_forks
+
+KILLED = """
+import os, signal, sys
+from evenrank.files.work import Work
+from evenrank.models import rerank
+keep = Work.keep
+def killing(self, number, *rest):
+    if number == 3:
+        open(self.path(".scores-000003.part.abc.part"), "wb").write(b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    keep(self, number, *rest)
+Work.keep = killing
+rerank._WINDOW = 2
+from evenrank.cli import main
+main()
+"""
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -166,3 +185,37 @@ def test_blind_scores_are_those_of_masked_texts(
     expected = again(data, cross, collection=collection, queries=queries, batch_size=32).table
     assert read_run(out).table.select(KEYS).equals(expected.select(KEYS))
     assert not again(data, cross).table["doc_id"].equals(expected["doc_id"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_goes_on_after_a_kill(
+    files: list[str], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any
+) -> None:
+    ways = [["rerank", *files, "--model", cross, "--kind", kind, "--out"] for kind in ("cross", "bi")]
+    outs = [tmp_path / kind / "out.run" for kind in ("cross", "bi")]
+    for out in outs:
+        out.parent.mkdir()
+    programs = [(KILLED, [*way, out]) for way, out in zip(ways, outs, strict=True)]
+    imported = ["evenrank.cli", "evenrank.models.rerank", "sentence_transformers"]
+    assert in_forks(imported, programs) == [-signal.SIGKILL] * 2
+
+    saved: list[int] = []
+    keep = Work.keep
+
+    def noted(self: Work, number: int, *rest: Any) -> None:
+        saved.append(number)
+        keep(self, number, *rest)
+
+    monkeypatch.setattr(Work, "keep", noted)
+    monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
+    for way, out in zip(ways, outs, strict=True):
+        side, whole = out.parent / ".out.run.rerank", out.parent / "whole.run"
+        assert not out.exists()
+        assert len(list(side.glob("_done-*.json"))) == 3
+        for target, first in ((out, 3), (whole, 0)):
+            saved.clear()
+            assert evenrank(*way, target).status == 0
+            assert saved[0] == first
+        assert out.read_bytes() == whole.read_bytes()
+        names = ["out.run", "out.run.card.json", "whole.run", "whole.run.card.json"]
+        assert sorted(path.name for path in out.parent.iterdir()) == names

@@ -15,6 +15,8 @@ import pytest
 from evenrank import EvenrankError, retrieve_from
 from loopback import Body, Server
 
+SECRET = "sk-Abc123+xyz/789"
+
 QUERIES = {"q1": "who knew: a/b & ü", "q2": "nothing", "q3": 'said "so"'}
 FOUND = {"q1": {"d2": 3.5, "d1": 0.1 + 0.2}, "q3": {"d9": 2.0, "d3": 2.0, "d1": -1.0}}
 BY_TEXT = {text: FOUND.get(query, {}) for query, text in QUERIES.items()}
@@ -290,3 +292,22 @@ def test_options_that_do_not_go_together(tmp_path: Path, evenrank: Any) -> None:
         done = evenrank("retrieve", *given, *more, "--out", "-")
         assert (done.status, done.err.count("\n")) == (2, 1)
         assert message in done.err
+
+
+@pytest.mark.parametrize(
+    "shown", [SECRET, SECRET.upper(), " ".join(SECRET), SECRET[::-1], SECRET.encode().hex(), f"a {SECRET} b"]
+)
+def test_a_key_that_is_given_back_is_not_shown(
+    shown: str, server: Server, monkeypatch: pytest.MonkeyPatch, evenrank: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KEY", SECRET)
+    (tmp_path / "q.tsv").write_text("q1\ta\n")
+    server.behave = lambda *_: (401, {}, {"message": f"wrong key {shown}"})
+    done = evenrank(
+        "retrieve", tmp_path / "q.tsv", "--from", f"{server.url}/?q={{query}}", "--key-env", "KEY", "--out", "-"
+    )
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "status 401" in done.err
+    letters = "".join(one for one in done.err.lower() if one.isalnum())
+    for form in (SECRET, SECRET[::-1], SECRET.encode().hex()):
+        assert "".join(one for one in form.lower() if one.isalnum()) not in letters

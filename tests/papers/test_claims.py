@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from evenrank.papers import NAMES, study_of
@@ -195,3 +197,15 @@ def test_a_loss_of_just_the_margin_is_rarely_called_less(text: str) -> None:
                 found.add("MRR", name, seed, [f"q{one}" for one in range(60)], values)
         supported += Check.parse(text).verdict(found).state == "supported"
     assert supported <= 0.05 * 400 + 10, supported
+
+
+def test_changing_one_value_changes_a_verdict(tmp_path: Path) -> None:
+    """Verdicts are made from the file of values alone."""
+    claim = Claim("ibbr", "k", "t", checks=("MRR: a > b",))
+    figures(a=0.41, b=0.4).write(tmp_path / "values.parquet")
+    kept = pl.read_parquet(tmp_path / "values.parquet")
+    assert claim.decided(Figures.read(tmp_path / "values.parquet"), {}, "tiny").verdict.state == "supported"
+    first = (pl.col("system") == "a") & (pl.col("id") == "q0")
+    changed = kept.with_columns(pl.when(first).then(-1.0).otherwise("value").alias("value"))
+    changed.write_parquet(tmp_path / "values.parquet", metadata={"same_queries": "True"})
+    assert claim.decided(Figures.read(tmp_path / "values.parquet"), {}, "tiny").verdict.state == "undecided"

@@ -34,6 +34,32 @@ Judged = dict[str, dict[str, int]]
 Grades = dict[str, list[int]]
 
 
+def by_hand(folder: Path, weight: float = 0.9) -> ExpansionStudy:
+    """Forty queries of which ten change, all alike: AP .50 biased, .40 debiased, P30 .015 apart; a seed of ``real``."""
+    study = ExpansionStudy(replace(ExpansionStudy.settings_of("real", Options()), seeds=(0,)), folder)
+    ids, one_in_four = [f"q{i}" for i in range(40)], np.arange(40) % 4 == 0
+    found = Figures(True)
+    for name, ap, changed_by in ((REGULAR, 0.8, 0.0), (BIASED, 0.5, 0.0), (DEBIASED, 0.5, -0.1)):
+        found.add("MAP", name, 0, ids, ap + changed_by * one_in_four)
+        found.add("P30", name, 0, ids, ap / 10 + 0.15 * changed_by * one_in_four)
+    found.add("MAP", "random", 0, ids, np.full(40, 0.1))
+    found.write(study.shared(0) / "searched-values.parquet")
+    changes = {"query_id": ids[::4], "before": [["nurse", "ward"]] * 10, "after": [["nurse", "sea"]] * 10}
+    pl.DataFrame(changes).write_parquet(study.shared(0) / "changes.parquet")
+    (study.shared(0) / "counts.json").write_text('{"words": [9, 9], "missing": 1, "unexpanded": 2}', encoding="utf-8")
+    (study.shared(0) / "collection.tsv").write_text("d\tward\n", encoding="utf-8")
+    (study.shared(0) / "queries.tsv").write_text("".join(f"{i}\tasked {i}\n" for i in ids), encoding="utf-8")
+    (study.shared(0) / "qrels.txt").write_text("q0 0 d 1\n", encoding="utf-8")
+    fused = Figures(True)
+    for name in FUSED:
+        fused.add("MAP", name, 0, ids, np.full(40, 0.8))
+        fused.add("P30", name, 0, ids, np.full(40, 0.08))
+        fused.add("λ", name, 0, [f"fold {i}" for i in range(5)], np.full(5, weight), "folds")
+    fused.write(study.home(0) / "tuned-values.parquet")
+    Figures(True).write(study.home(0) / "recovered-values.parquet")
+    return study
+
+
 @dataclass(frozen=True)
 class Done:
     study: ExpansionStudy
@@ -313,3 +339,58 @@ def text_file(path: Path, vectors: Vectors) -> str:
     lines = [" ".join([w, *(f"{x:.9g}" for x in v)]) for w, v in zip(vectors.words, vectors.matrix, strict=True)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
+
+
+def test_rows_by_hand(tmp_path: Path) -> None:
+    study = by_hand(tmp_path)
+    figures = study.figures()
+    page = report.page_of(study, figures)
+    done = Done(study, figures, page)
+    rows = done.layout("Table 1")
+    # (30 × .5 + 10 × .4) / 40 and the change from biased; on the ten that change −.1 / .5.
+    row = rows[DEBIASED]
+    assert (row.measured["MAP"].mean, row.measured["MAP of changed"].mean) == pytest.approx((0.475, 0.4))
+    assert (row.changes["MAP"][0], row.changes["MAP of changed"][0]) == pytest.approx((-0.05, -0.2))
+    assert (row.published["MAP"], row.published["MAP of changed"]) == (0.105, 0.117)
+    # Against the regular ranking.
+    assert rows[f"{REGULAR} + {BIASED}"].changes["MAP"][0] == 0
+    text = done.layout("Text")["debiasing"]
+    found = {name: (one.mean, text.published.get(name)) for name, one in text.measured.items()}
+    assert found == {
+        "changed": (0.25, 0.2),
+        "substantial by MAP": (0.25, 0.06),
+        "substantial by P30": (0.25, 0.07),
+        "substantial by MAP, of changed": (1.0, 0.33),
+        "substantial by P30, of changed": (1.0, 0.38),
+        "favours debiased by MAP": (0.0, None),
+        "favours debiased by P30": (0.0, None),
+    }
+    lines = page.extra[0].rows
+    assert lines[0] == ("asked q0", "ward", "sea", pytest.approx(0.1), pytest.approx(0.015))
+    assert len(lines) == 10
+    weight = done.layout("Weights")[f"{REGULAR} + {BIASED}"]
+    assert (weight.measured["λ"].mean, weight.published["λ"]) == (pytest.approx(0.9), 0.9)
+
+
+def test_mutant_sign_flipped_in_table_2(done: Done, expected: list[Slow], monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ExpansionStudy.differences
+
+    def flipped(*given: Any) -> pl.DataFrame:
+        return right(*given).with_columns(-pl.col("MAP"), -pl.col("P30"))
+
+    monkeypatch.setattr(ExpansionStudy, "differences", flipped)
+    page = report.page_of(done.study, figures := done.study.figures())
+    assert any(line.startswith("Table 2") for line in problems(replace(done, page=page), expected))
+    # What favours the debiased vectors favours the biased ones.
+    shares = [one.mean("favours debiased by MAP", "debiasing") for one in (done.figures, figures)]
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow]) -> None:
+    def swapped(row: report.Row) -> report.Row:
+        measured = {name: report.Estimate(value, None, 1) for name, value in row.published.items()}
+        return replace(row, measured=measured, published={name: one.mean for name, one in row.measured.items()})
+
+    layouts = tuple((layout, tuple(map(swapped, rows))) for layout, rows in done.page.layouts)
+    mutant = replace(done, page=replace(done.page, layouts=layouts))
+    assert len(problems(mutant, expected)) == 4 * len(SYSTEMS)

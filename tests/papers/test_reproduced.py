@@ -85,3 +85,10 @@ def test_changing_one_value_changes_a_verdict_of_the_page(tmp_path: Path) -> Non
     assert verdict() == "supported"
     table.write_parquet(file, metadata={"same_queries": "True"})
     assert verdict() == "undecided"
+
+
+def test_the_kept_verdicts_are_of_todays_claims(runs: list[Mapping[str, Any]]) -> None:
+    for run in runs:
+        for claim in run["claims"]:
+            today = next(one for one in claims_of(claim["paper"]) if one.key == claim["key"])
+            assert (claim["claim"], claim["where"]) == (today.text, today.where), (run["experiment"], claim)

@@ -26,8 +26,18 @@ from evenrank.papers.sampling import SamplingStudy
 from evenrank.papers.sources import Lists, Text
 from micro_studies import TRAINING, micro_sampling, rows, written
 
+WORKS = {
+    "table1", "nfairr_qs1", "nfairr_qs2", "arab_qs1", "arab_qs2", "no_cost_qs1", "no_cost_qs2", "tiny_fair",
+    "tiny_arab", "fairer", "over_adv", "adv_cost", "adversary",
+}  # fmt: skip
+
 pytest.importorskip("torch", reason="PyTorch is not installed")
 Done = tuple[SamplingStudy, Figures, ExperimentPage]
+
+
+def verdicts(figures: Figures) -> dict[str, str]:
+    models = {"BERT-base": "large", "BERT-Tiny": "small"}
+    return {one.key: one.decided(figures, models, "tiny").verdict.state for one in claims_of("sampling")}
 
 
 @pytest.fixture(scope="module")
@@ -280,3 +290,24 @@ def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.
     figures = SamplingStudy(settings, tmp_path / "full").run(1)
     assert figures.mean("off print", "public runs") > 0.0005
     assert {"BERT-Tiny AdvBert", "BERT-base share 0.6"} <= set(figures.systems("MRR@10 on QS2"))
+
+
+def test_the_claims_hold_where_they_hold() -> None:
+    found = verdicts(rankers())
+    assert {key for key, state in found.items() if state == "supported"} == WORKS
+    assert found["tiny_drop"] == "not supported"
+    assert found["mini_mrr"] == "undecided"
+    # A lean to the other side that is smaller is a reduction.
+    turned = rankers(bias_aware={"ARaB tf@10": -0.1, "ARaB bool@10": -0.07})
+    assert verdicts(turned)["arab_qs1"] == "supported"
+
+
+def test_a_destroyed_ranker_is_named_and_supports_nothing() -> None:
+    broken = rankers(bias_aware={"MRR@10": 0.2}, random={"MRR@10": 0.25})
+    found = verdicts(broken)
+    assert {key for key, state in found.items() if state == "supported"} <= {"adversary"}
+    study = SamplingStudy(micro_sampling(), Path("nowhere"))
+    laid = {layout.name: found for layout, found in page_of(study, broken).layouts}
+    second = {row.system: row for row in laid["Table 2"]}
+    assert "below the first stage" in second["BERT-base bias-aware"].warning
+    assert not second["BM25"].warning

@@ -13,6 +13,7 @@ from scipy.special import stdtr
 from evenrank.probes.position_curve import (
     Floats,
     Ints,
+    PositionCurve,
     Versions,
     contrast_weights,
     place_weights,
@@ -111,3 +112,23 @@ def test_queries_of_one_passage_are_one_unit() -> None:
     passages = np.repeat(np.arange(20), [20, *[1] * 19])
     rows = 10 + 0.1 * np.random.default_rng(0).normal(size=(20, 3))[passages]
     assert all(high - low < 0.2 for low, high in position_curve(versions(rows), clusters=passages).ci95)  # type: ignore[misc]
+
+
+def test_u_shapes_and_lines_are_found() -> None:
+    """A ranker of .51, .06, .51 is found by ends − middle, a falling one by first − last."""
+    rng = np.random.default_rng(1)
+    passages = np.repeat(np.arange(20), rng.integers(1, 6, 20))
+    noise = 0.3 * rng.normal(size=(20, 5))[passages] + 0.3 * rng.normal(size=(len(passages), 5))
+
+    def of(shape: list[float]) -> PositionCurve:
+        return position_curve(versions(np.array(shape) + noise), clusters=passages)
+
+    hump = of([0.51, 0.3, 0.06, 0.3, 0.51])
+    assert (hump.first_last.verdict, hump.ends_middle.verdict) == ("no difference shown", "shown")
+    line = of([0.6, 0.45, 0.3, 0.15, 0.0])
+    assert (line.first_last.verdict, line.ends_middle.verdict) == ("shown", "no difference shown")
+    # A score that never changes is no difference.
+    found = position_curve(versions(np.zeros((20, 3)) + np.array([1e-12, 0, 0])))
+    assert (found.first_last.verdict, found.first_last.p, found.first_last.mean) == ("no difference shown", 1.0, 0.0)
+    few = position_curve(versions(np.zeros((14, 3))))
+    assert (few.first_last.verdict, few.first_last.p) == ("no difference shown", None)

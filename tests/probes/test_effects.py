@@ -15,9 +15,15 @@ from evenrank.probes import effects as module
 from evenrank.probes import variant_figures
 from evenrank.probes.effects import ALIKE, Changes, beyond, effect, preference, size
 from evenrank.probes.two_way_clusters import clustered
-from evenrank.probes.variant_figures import rank_shifts
+from evenrank.probes.variant_figures import Means, rank_shifts
 from evenrank.stats.compare import compare_estimate
 from evenrank.stats.estimate import confidence_interval
+
+SOME = np.array([0.5, np.nan, np.nan, 1.5, np.nan, np.nan])
+
+QUERY, PASSAGE = np.array([0, 0, 1, 1, 2, 2]), np.arange(6)
+
+OWN = np.array([1.0, 2.0, 3.0, 6.0, 4.0, np.nan])
 
 
 @pytest.mark.parametrize("documented", [module, variant_figures], ids=lambda one: one.__name__)
@@ -266,3 +272,50 @@ def test_shifts_are_the_definition(rows, k):
     scores, query, replaced = np.array(rows).reshape(-1, 3).T
     found = rank_shifts(scores, query.astype(int), replaced, k)
     np.testing.assert_allclose(np.array(found), slow_shifts(scores, query, replaced, k), atol=1e-12)
+
+
+def test_no_preference_is_shown():
+    """Where no score changes, whatever the placebo does, and where the placebo alone damages."""
+    changes, signs = drawn(3)
+    found = preference(replace(changes, own=np.zeros(len(signs))), signs).finding
+    assert (found.mean, found.p, found.mde, found.verdict) == (0.0, 1.0, 0.0, "no difference shown")
+    changes, signs = drawn(4, 100)
+    still = replace(changes, own=changes.own + 0.3, placebo=changes.placebo - 0.4 * (signs < 0))
+    swap = preference(still, signs)
+    assert abs(swap.ratio) < 0.3
+    assert swap.finding.verdict == "no difference shown"
+
+
+def test_a_preference_of_either_side_is_found():
+    for planted in (0.2, -0.2):
+        found = preference(*drawn(1, preference=planted)).finding
+        assert found.shown
+        assert found.mean == pytest.approx(planted, abs=0.08)
+    none = preference(*drawn(1)).finding
+    assert none.verdict == "no difference shown"
+
+
+def test_what_the_verdict_is_of():
+    found = Means.of(Changes(QUERY, PASSAGE, OWN, SOME), None)
+    assert (found.effect.mean, found.placebo.mean, found.finding.mean) == pytest.approx((3.2, 1.0, 2.2))
+    assert (found.effect.n, found.placebo.n, found.finding.n) == (5, 2, 5)
+    assert (found.beyond_placebo, found.swap) == (True, None)
+    # Without any placebo it is the effect.
+    for changes in (Changes(QUERY, PASSAGE, OWN), Changes(QUERY, PASSAGE, OWN, np.full(6, np.nan))):
+        found = Means.of(changes, None)
+        assert (found.finding, found.beyond_placebo) == (effect(OWN, QUERY, PASSAGE), False)
+    # A swap weighs its directions alike.
+    found = Means.of(Changes(QUERY, PASSAGE, OWN), np.array([1.0, 1.0, 1.0, -1.0, np.nan, 1.0]))
+    assert found.effect.mean == pytest.approx((2 - 6) / 2)
+    assert (found.swap.direction, found.swap.passages) == ((2.0, 6.0), (3, 1))
+
+
+def test_two_samples_are_welchs_test():
+    rng = np.random.default_rng(4)
+    values, own = rng.standard_normal(40) * np.repeat([1, 3], 20), np.arange(40)
+    part = np.repeat([0, 1], 20)
+    columns = np.stack([part == 0, part == 1], axis=1).astype(float)
+    found = clustered(values, own, own, columns, part=part).mean(np.array([1.0, -1.0]))
+    welch = stats.ttest_ind(values[:20], values[20:], equal_var=False)
+    assert found.value / found.se == pytest.approx(welch.statistic * (19 / 20) ** 0.5)
+    assert found.df == pytest.approx(welch.df)

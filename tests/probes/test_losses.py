@@ -360,3 +360,15 @@ def test_what_has_no_cause_is_named_only_if_it_is_the_largest() -> None:
     lists[:, :5] = N + np.arange(5)
     losses, _ = find_losses(collection(), changed(answers(), missed), places_of(lists, spread()), K)
     assert named(losses) == ["no documents"]
+
+
+def test_below_forty_passages_only_what_is_certain_is_named() -> None:
+    size = 30
+    first = np.where(np.arange(3 * size) < 45, -1, np.repeat(np.arange(size), 3))
+    found = answers(first, size)
+    small = collection(size)
+    losses, _ = find_losses(small, found, places_of(np.arange(size)[:, None] + np.zeros((1, 10), int)), K)
+    assert named(losses) == []
+    certain = replace(small, missing=np.arange(size) < 15)
+    losses, _ = find_losses(certain, found, places_of(np.arange(size)[:, None]), K)
+    assert [(loss.cause, loss.count) for loss in losses if loss.named] == [("not in the index", 15)]

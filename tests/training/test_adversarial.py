@@ -20,6 +20,7 @@ from evenrank.training.adversarial import (
     _leakage,
     attack,
     gendered,
+    reverse_gradient,
     scores_and_vectors,
 )
 from evenrank.training.recipes import load_recipe
@@ -160,3 +161,32 @@ def test_a_run_with_an_adversary_and_one_that_goes_on(home, tmp_path):
 def test_recipes_with_an_adversary_that_are_refused(home: Path, setting: str, message: str):
     with pytest.raises(EvenrankError, match=message):
         load_recipe(home / "r.toml", ["adversary.lexicon=gender-en", setting])
+
+
+def test_the_gradient_is_reversed():
+    values = torch.tensor([1.0, -2.0], requires_grad=True)
+    found = reverse_gradient(values, 0.5)
+    assert found.tolist() == [1.0, -2.0]
+    (found * torch.tensor([2.0, 4.0])).sum().backward()
+    assert values.grad.tolist() == [-1.0, -2.0]
+
+
+def test_training_against_an_adversary_lowers_what_it_finds(checkpoint):
+    queries, passages = task(60, 10)
+    leakage = []
+    for factor in (0.0, 1.0):
+        ranker = DotRanker.from_pretrained(checkpoint, pooling="mean")
+        both = AdversarialRanker(ranker, SCORING, factor=factor).train()
+        groups = both.parameter_groups()
+        fast = [{"params": groups.pop("adversary"), "lr": 1e-2}]
+        optimizer = torch.optim.Adam([*fast, *({"params": part, "lr": 3e-3} for part in groups.values())])
+        rng = np.random.default_rng(0)
+        torch.manual_seed(0)
+        for _ in range(80):
+            rows = rng.choice(len(queries), 32, replace=False)
+            inputs = both.encode(CandidateLists([queries[i] for i in rows], [[passages[i]] for i in rows]))
+            optimizer.zero_grad()
+            both(**inputs)[1].backward()
+            optimizer.step()
+        leakage.append(attack(ranker, queries, passages, SCORING).balanced_accuracy)
+    assert leakage[1] < leakage[0] - 0.05

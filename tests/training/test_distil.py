@@ -154,3 +154,14 @@ def test_the_command(task: Path, tmp_path: Path, evenrank) -> None:
     assert ended.out == str(tmp_path / "r" / "model") + "\n"
     assert "61 texts to learn from, 15 held out" in ended.err
     assert f"cosine with the vectors of {task / 'teacher'}: " in ended.err
+
+
+def test_the_gradient_is_that_of_the_slow_twin() -> None:
+    student, teacher = np.random.default_rng(0).normal(size=(2, 4, 3))
+    given_ = torch.tensor(student, requires_grad=True)
+    distillation_loss(given_, torch.tensor(teacher), weight=0.5, scale=5).backward()
+    for place in np.ndindex(student.shape):
+        step = np.zeros_like(student)
+        step[place] = 1e-6
+        ends = [slow_distillation(student + sign * step, teacher, 0.5, 5) for sign in (1, -1)]
+        assert float(given_.grad[place]) == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)

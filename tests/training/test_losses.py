@@ -116,3 +116,30 @@ def test_pieces_weighed_by_their_terms_have_the_loss_of_the_whole(name):
     assert (found * counts).sum().item() / counts.sum().item() == pytest.approx(
         LOSSES[name](scores, labels, mask).item(), abs=1e-6
     )
+
+
+def test_in_batch_negatives_are_those_of_sentence_transformers():
+    losses = pytest.importorskip(
+        "sentence_transformers.sentence_transformer.losses", reason="sentence-transformers is not installed"
+    )
+    columns = torch.nn.functional.normalize(torch.randn(4, 6, 8, generator=torch.Generator().manual_seed(0)), dim=2)
+
+    class Given(torch.nn.Module):
+        def forward(self, features):
+            return {"sentence_embedding": columns[features["column"]]}
+
+    expected = losses.MultipleNegativesRankingLoss(Given(), scale=20.0)([{"column": c} for c in range(4)], None)
+    # [6, 3]: of each query the positive and two negatives.
+    passages = columns[1:].transpose(0, 1).reshape(18, 8)
+    labels, mask = torch.tensor([[1.0, 0.0, 0.0]] * 6), torch.ones(6, 3, dtype=torch.bool)
+    found = in_batch_nll(20 * columns[0] @ passages.T, labels, mask, mask)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient_equals_finite_differences(name):
+    torch.manual_seed(0)
+    scores = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([[1.0, 0, 0, 0], [0, 2, 0, 1], [1, 0, 0, 0]], dtype=torch.float64)
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 0]], dtype=torch.bool)
+    assert torch.autograd.gradcheck(lambda s: LOSSES[name](s, labels, mask), (scores,))

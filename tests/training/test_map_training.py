@@ -15,9 +15,12 @@ from transformers import BertForMaskedLM
 import evenrank
 from evenrank.files import EvenrankError, InputError
 from evenrank.groups import Scoring, load_lexicon
+from evenrank.mitigation.ibbr import IBBR, FunctionTerm, Pairwise
 from evenrank.models.encoders import CatRanker, DotRanker
+from evenrank.models.protocol import Ranker
 from evenrank.models.word_rankers import WordRanker
 from evenrank.training.adversarial import AdversarialRanker
+from evenrank.training.lists import as_lists, collate
 from evenrank.training.recipes import RankerRecipe, load_recipe
 from evenrank.training.run import train_recipe
 from tiny_models import WORDS, tiny_bert
@@ -27,6 +30,31 @@ LISTS = [
     {"query": "a nurse", "passages": [f"she is a nurse {word}", f"he runs home {word}"], "relevance": [1, 0]}
     for word in WORDS
 ]
+
+
+def gap(ranker: Ranker, lists: list[dict[str, Any]]) -> float:
+    """|ΔA-PRF| of the scores of lists."""
+    found = as_lists(lists, [Scoring(load_lexicon("gender-en"))])
+    batch = collate([found[i] for i in range(len(found))])
+    with torch.no_grad():
+        scores = ranker(**ranker.encode(batch))
+    assert batch.relevance is not None
+    assert batch.sides is not None
+    pairs = Pairwise.of(scores, batch.relevance, batch.sides[0], batch.mask)
+    first, second = (pairs.prf[side][pairs.defined[side]].mean() for side in (0, 1))
+    return abs(float(first - second))
+
+
+def planted(count: int) -> list[dict[str, Any]]:
+    """Lists whose clicked passage is male-worded in three of four, and whose other passages are female-worded."""
+    words = [word for word in WORDS if word not in ("she", "he")]
+    made = []
+    for i in range(count):
+        query, other = words[i % 12], words[(i // 12 + i + 1) % 12]
+        clicked, left = ("he", "she") if i % 4 else ("she", "he")
+        passages = [f"{clicked} {query}", f"{left} {query}", f"{left} {other}", f"{clicked} {other}"]
+        made.append({"query": f"{query} {other}", "passages": passages, "relevance": [1, 0, 0, 0]})
+    return made
 
 
 def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> None:
@@ -99,3 +127,20 @@ def test_a_masked_language_model_is_a_checkpoint(tmp_path: Path, kind: Any) -> N
     assert not torch.equal(ranker.score(*pairs), before)
     ranker.save(tmp_path / "saved")
     assert torch.equal(kind.load(tmp_path / "saved").score(*pairs), ranker.score(*pairs))
+
+
+def test_the_term_narrows_the_gap_and_its_negative_does_not(checkpoint: str) -> None:
+    lists = planted(48)
+    model = RankerRecipe(kind="dot", model=checkpoint, pooling="mean", map=True, freeze="encoder")
+    settings: dict[str, Any] = {"batch": 48, "max_steps": 40, "learning_rate": 0.02}
+
+    def negated(scores: Any, relevance: Any, sides: Any, mask: Any) -> Any:
+        return -IBBR("ibbr-pd")(scores, relevance, sides, mask)
+
+    none, fair, worse = (
+        gap(evenrank.train(model, lists, fairness=term, **settings).ranker, lists)
+        for term in (None, IBBR("ibbr-pd", weight=20.0), FunctionTerm(negated, weight=20.0))
+    )
+    assert none > 0.3
+    assert fair < none / 2
+    assert worse > none

@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
-from evenrank.files import InputError
+from evenrank.files import EvenrankError, InputError
 from evenrank.training import trainer
 from evenrank.training.choice import Validation
 from evenrank.training.recipes import Recipe, load_recipe
 from evenrank.training.run import train_recipe as train
-from training_runs import everything, result_of
+from forked import in_forks
+from training_runs import assert_same, everything, fair, result_of
+
+WAYS = {name: [f"fairness.weight={name}", "training.batch=8", "fairness.rate=0.1"] for name in ("auto", "dual")}
+
+KILLED = """
+import os, signal, sys
+from evenrank.training import trainer
+from evenrank.training.recipes import load_recipe
+from evenrank.training.run import train_recipe as train
+
+plain = trainer.RankingTrainer.training_step
+steps = iter(range(1, 99))
+
+def step(self, *arguments, **named):
+    if next(steps) == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(self, *arguments, **named)
+
+trainer.RankingTrainer.training_step = step
+train(load_recipe(sys.argv[1], sys.argv[2:]))
+"""
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@pytest.fixture(scope="module")
+def killed(home: Path, gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs that were killed in step 10 of 12: one of the plain recipe, and one for each weight that changes."""
+    place = tmp_path_factory.mktemp("killed")
+    programs: list[tuple[str, list[object]]] = [(KILLED, [home / "r.toml", f'out="{place / "plain"}"'])]
+    programs += [(KILLED, [gendered, f'out="{place / name}"', *settings]) for name, settings in WAYS.items()]
+    assert in_forks(["evenrank.training.run"], programs) == [-signal.SIGKILL] * 3
+    return place
 
 
 @pytest.mark.parametrize(
@@ -153,3 +188,14 @@ def test_a_checkpoint_of_other_processes_or_without_its_best_is_not_gone_on_with
     (checkpoint / "trainer_state.json").write_text(json.dumps({**state, "best_global_step": 7}), encoding="utf-8")
     with pytest.raises(InputError, match=r"checkpoint-7/model\.safetensors: the best checkpoint so far is missing$"):
         train(recipe, resume=True)
+
+
+@needs_fork
+@pytest.mark.slow
+def test_a_killed_run_resumes_to_the_same_weights(home, done, killed):
+    folder = killed / "plain"
+    assert not (folder / "model").exists()
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["checkpoint-4", "checkpoint-8"]
+    with pytest.raises(EvenrankError, match="there is a run already"):
+        fair(home / "r.toml", folder)
+    assert_same(done, train(load_recipe(home / "r.toml", [f'out="{folder}"']), resume=True))

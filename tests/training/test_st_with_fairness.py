@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import doctest
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.base.modules import Transformer
 from sentence_transformers.cross_encoder import losses as cross
 from sentence_transformers.sentence_transformer import losses
+from sentence_transformers.sentence_transformer.modules import Pooling
 
 from evenrank.files import EvenrankError
 from evenrank.mitigation.ibbr import IBBR
@@ -118,3 +122,23 @@ def test_mistakes(checkpoint: str) -> None:
             EvenrankError, match=r"^`label`: expected a column of the dataset, and one attribute, found"
         ):
             with_group_labels(tuples().add_column("label", LABELS), lexicon, label=label)
+
+
+def test_with_weight_0_a_training_is_that_of_the_loss(checkpoint: str, tmp_path: Path) -> None:
+    """Bit for bit, with dropout."""
+    trained = []
+    for alone in (False, True):
+        encoder = Transformer(checkpoint)
+        model = SentenceTransformer(modules=[encoder, Pooling(encoder.get_embedding_dimension())], device="cpu")
+        base = BI["cached"](model)
+        settings = {"per_device_train_batch_size": 3, "learning_rate": 1e-3, "report_to": "none", "use_cpu": True}
+        arguments = SentenceTransformerTrainingArguments(
+            str(tmp_path / str(alone)), num_train_epochs=2, save_strategy="no", disable_tqdm=True, **settings
+        )
+        loss = base if alone else WithFairness(base, IBBR("ibbr-pd", weight=0.0))
+        data = tuples() if alone else with_group_labels(tuples())
+        before = [value.clone() for value in model.parameters()]
+        SentenceTransformerTrainer(model, arguments, train_dataset=data, loss=loss).train()
+        trained.append(list(model.parameters()))
+        assert not all(map(torch.equal, before, trained[-1]))
+    assert all(map(torch.equal, *trained))

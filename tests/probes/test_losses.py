@@ -32,27 +32,27 @@ from evenrank.stats.shares import clustered_error, wilson_lower
 N, K = 100, 20
 
 
-def collection(**more: Any) -> Documents:
+def collection(size: int = N, **more: Any) -> Documents:
     given: dict[str, Any] = {
-        "ids": pl.Series([f"d{row}" for row in range(N + 50)]),
-        "lengths": np.full(N, 100),
-        "group": np.full(N, -1),
+        "ids": pl.Series([f"d{row}" for row in range(size + 50)]),
+        "lengths": np.full(size, 100),
+        "group": np.full(size, -1),
         "groups": (),
         "alike": lambda some, _: np.zeros(len(some), np.bool_),
         "have_query": lambda numbers: np.ones(len(numbers), np.bool_),
-        "missing": np.zeros(N, np.bool_),
-        "zero": np.zeros(N, np.bool_),
-        "in_lists": np.ones(N, np.bool_),
+        "missing": np.zeros(size, np.bool_),
+        "zero": np.zeros(size, np.bool_),
+        "in_lists": np.ones(size, np.bool_),
     }
     return Documents(**{**given, **more})
 
 
-def answers(first: Array | None = None) -> Results:
+def answers(first: Array | None = None, size: int = N) -> Results:
     """Three sentences of every document, each of which finds it in the first place, and BM25 too.
 
     ``first`` [Q]: what is first instead; the document itself is then not in the list.
     """
-    own = np.repeat(np.arange(N), 3)
+    own = np.repeat(np.arange(size), 3)
     perfect = np.full((len(own), K), -1)
     perfect[:, 0] = own
     lists = perfect.copy()
@@ -60,7 +60,7 @@ def answers(first: Array | None = None) -> Results:
         lists[:, 0] = first
     there = lists[:, 0] == own
     ranks, ones = np.where(there, 1.0, np.inf), np.ones(len(own))
-    place = np.tile(np.linspace(0, 1, 3), N)
+    place = np.tile(np.linspace(0, 1, 3), size)
     word = (place * 90).astype(int)
     return Results(own, lists, perfect, ranks, ones, there, ones > 0, place=place, word=word)
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
+from evenrank.files.tokens import tokenize
 from evenrank.groups import Scoring, gendered_spans, load_lexicon, score_texts
 from evenrank.probes.placebos import FORMS, Names, placebo_of_words
 
@@ -146,13 +147,26 @@ GAPS = (" ", "  ", ". ", ", ", "-", "'s ", "\n")
 PARTS = st.lists(st.tuples(st.sampled_from([*PIECES.split(","), "mother-in-law"]), st.sampled_from(GAPS)), max_size=15)
 
 
-@given(PARTS, st.integers(1, 8), st.sampled_from(FORMS), st.integers(0, 3))
-def test_group_words_and_all_else_are_untouched(parts: list[tuple[str, str]], edits: int, form: str, seed: int) -> None:
+def test_words_of_queries_by_hand() -> None:
+    names = Names.of({"Paris": 2, "Rome": 2, "London": 9})
+    table = pl.DataFrame({"doc_id": ["d", "e"], "text": ["They often saw big Paris."] * 2})
+    asked = {"d": frozenset(tokenize("Rome is often near Paris"))}
+    found = placebo_of_words(table, np.array([9, 9]), GENDER, "any", 0, names, asked).texts.to_list()
+    assert found == ["They often saw large Paris.", "They frequently saw large Rome."]
+
+
+@given(PARTS, st.integers(1, 8), st.sampled_from(FORMS), st.integers(0, 3), st.sets(st.sampled_from(PIECES.split(","))))
+def test_group_words_and_all_else_are_untouched(
+    parts: list[tuple[str, str]], edits: int, form: str, seed: int, asked: set[str]
+) -> None:
+    of_queries = frozenset(token for query in asked for token in tokenize(query))
     text = "".join(map("".join, parts))
     names = Names.of({"Paris": 3, "Rome": 3, "King": 3, "Lady": 3, "London": 4})
     table = pl.DataFrame({"doc_id": ["d"], "text": [text]})
-    found = placebo_of_words(table, np.array([edits]), GENDER, form, seed, names)
+    found = placebo_of_words(table, np.array([edits]), GENDER, form, seed, names, {"d": of_queries})
     after = str(found.texts[0])
+    before, then = ([token for token in tokenize(each) if token in of_queries] for each in (text, after))
+    assert before == then
     assert 0 <= found.edits[0] <= edits
     assert (after == text) == (found.edits[0] == 0)
     words = [[each[start:end] for start, end, _ in gendered_spans(each, GENDER)] for each in (text, after)]

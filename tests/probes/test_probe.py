@@ -13,9 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import evenrank
+from evenrank import SyntheticConfig, generate
 from evenrank.probes.probe_result import ProbeResult
 from evenrank.probes.probing import text_lengths
-from evenrank.search.bm25 import BM25Scorer
+from evenrank.search.analysis import Analyzer
+from evenrank.search.bm25 import BM25Scorer, Index
 from evenrank.stats.estimate import Estimate
 from slow_probe import MEN, WOMEN, slow_probe
 
@@ -184,3 +186,15 @@ def test_lengths_are_words_and_pieces() -> None:
     assert text_lengths(texts, None).tolist() == [[3, 14], [0, 0], [1, 3]]
     # Without stop words, as BM25 reads them.
     assert text_lengths(texts, BM25Scorer({"d": "sea"})).tolist() == [[3, 2], [0, 0], [1, 1]]
+
+
+def test_bm25_prefers_no_wording() -> None:
+    """Whose queries name what their passages are about: a placebo that took these names away made a preference."""
+    made = generate(SyntheticConfig(passages=400, queries=40, male_share=0.8))
+    queries = made.queries.select("query_id", "text")
+    run = Index.build(made.collection, Analyzer("english", "english")).search(queries, 100)
+    variant = evenrank.probe("bm25", variants=["neutral"], queries=queries, collection=made.collection, run=run)[
+        "neutral"
+    ]
+    assert variant.means.placebo.mean == pytest.approx(0, abs=0.01)
+    assert variant.finding.verdict == "no difference shown"

@@ -8,10 +8,12 @@ A ranker reacts to any edit. What it makes of a swap is known only beside what i
 - ``spacing``: a second space. Tokenisers that ignore white space, such as BERT's, see no change at all;
 - ``any``, the usual one: synonyms, and names for the places that synonyms do not suffice for.
 
-Which places are changed depends on the seed and the passage's id alone. Group words are never touched.
+Which places are changed depends on the seed and the passage's id alone. Group words are never touched, nor, where a
+probe makes the placebo, are words of the queries that the passage is listed for: to lose those does matter.
 
 When it misleads: a synonym is not as salient as a group word, a name may be more so; a passage may have fewer places
-than the variant changed (``edits`` says how many were).
+than the variant changed (``edits`` says how many were). A placebo in a file is made without queries: it may take a
+name away that a query asks for.
 
 Worked example:
 
@@ -34,6 +36,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import resources
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +62,8 @@ _BEGINS = re.compile(r"(?:^|[.!?:][\"”’')\]]*\s+)[\"“‘'(\[]*$")
 """What is before the first word of a sentence."""
 
 Key = tuple[str, ...]
+Asked = Mapping[str, frozenset[str]]
+"""The words of the queries that each document is listed for, by its id."""
 
 
 class Place(NamedTuple):
@@ -131,12 +136,14 @@ def placebo_of_words(
     form: str,
     seed: int,
     names: Names | None,
+    asked: Asked = MappingProxyType({}),
 ) -> Edited:
     """The texts of a table (``doc_id``, ``text`` [N]) with as many places changed as ``edits`` [N] says, or all.
 
-    ``form``: one of FORMS; ``names``: those of the whole collection, for ``name`` and ``any``. What a passage becomes
-    depends on its text, its id, its number of edits and the seed (and the names). Raises EvenrankError for another
-    form, or for ``name`` or ``any`` without names.
+    ``form``: one of FORMS; ``names``: those of the whole collection, for ``name`` and ``any``; ``asked``: for each
+    document the words of its queries, which are neither changed nor written. What a passage becomes depends on its
+    text, its id, its number of edits and the seed (and the names and queries). Raises EvenrankError for another form,
+    or for ``name`` or ``any`` without names.
     """
     if form not in FORMS:
         raise EvenrankError(f"{arg.form}: expected {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {quoted(form)}")
@@ -151,16 +158,19 @@ def placebo_of_words(
     words = _words_of(lexicon)
     chosen = table[rows].select("doc_id", "text")
     for row, (doc_id, text) in zip(rows.tolist(), chosen.iter_rows(), strict=True):
+        of_queries = asked.get(doc_id, frozenset())
         spans = [(start, end) for start, end, _ in gendered_spans(text, lexicon)]
+        spans += [(start, end) for start, end in word_spans(text) if folded(text[start:end]) in of_queries]
         draw = mix(mix((seed + GOLDEN) & MASK) ^ mix(fnv(doc_id.encode())))
         places: list[Place] = []
         wanted = int(edits[row])
         if form in ("synonym", "any"):
-            places = _drawn(_synonym_places(text, spans, lexicon), wanted, draw)
+            found = _synonym_places(text, spans, lexicon)
+            places = _drawn([place for place in found if of_queries.isdisjoint(tokenize(place.becomes))], wanted, draw)
         elif form == "spacing":
             places = _drawn(_spaces(text, spans), wanted, draw)
         if names is not None and form in ("name", "any") and len(places) < wanted:
-            places += _name_places(text, spans, words, names, draw, wanted - len(places))
+            places += _name_places(text, spans, words | of_queries, names, draw, wanted - len(places))
         made[row] = len(places)
         changed.append(_replaced(text, places))
     return Edited(texts.clone().scatter(rows, pl.Series(changed, dtype=pl.String)), made, Counter())

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,12 +17,13 @@ from evenrank.files.errors import arg, quoted, readable
 from evenrank.files.irds import is_identifier
 from evenrank.files.reading import file_system
 from evenrank.files.tables import is_parquet
+from evenrank.files.tokens import tokenize
 from evenrank.files.wording import are, counted
 from evenrank.groups import Lexicon
 from evenrank.models.scorers import TextPairs
 
 from .effects import Floats, Ints
-from .variants import KINDS, PLACEBO, Varied
+from .variants import KINDS, PLACEBO, Choice, Varied, variant_of
 
 _EQUAL = 1e-9
 """Scores of a query that differ by no more than this share of the largest do not vary."""
@@ -105,6 +105,14 @@ class ProbedList:
         """The distinct passages: ``doc_id``, ``text``, in the order of their numbers."""
         ids = self.table["doc_id"].unique(maintain_order=True)
         return pl.DataFrame({"doc_id": ids, "text": self.pairs.documents})
+
+    def asked(self) -> dict[str, frozenset[str]]:
+        """The words of the queries that each passage is listed for, by its id."""
+        words = [frozenset(tokenize(query)) for query in self.pairs.queries]
+        found: dict[str, frozenset[str]] = {}
+        for doc_id, query in zip(self.table["doc_id"], self.pairs.query.tolist(), strict=True):
+            found[doc_id] = found.get(doc_id, frozenset()) | words[query]
+        return found
 
     def ranked(self, scores: Floats, name: str) -> Run:
         """The list ranked by ``scores`` [N]."""
@@ -383,13 +391,11 @@ def _notes_of(variants: Sequence[Variant], about: Sequence[str]) -> list[str]:
 
 def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None, seed: int) -> Variant:
     """A variant of the listed passages made in memory: of the kind ``name``, or the placebo ``of`` a kind."""
-    from .variants import variants
-
     kind = of or name
     if KINDS[kind].lexicon and lexicon is None:
         raise EvenrankError(f"{arg.lexicon}: expected one for the kind {kind}")
-    choice: dict[str, Any] = {"kind": PLACEBO if of else kind, "of": of, "lexicon": lexicon or "gender-en"}
-    made = variants(listed.passages(), **choice, seed=seed)
+    choice = Choice.of(PLACEBO if of else kind, of, None, lexicon or "gender-en", None, seed)
+    made = variant_of(listed.passages(), choice, listed.asked() if of else {})
     read = read_variant(name, made, listed)
     note = f"made of the listed passages ({counted(len(listed.pairs.documents), 'passage')}), seed {seed}"
     return replace(read, kind=PLACEBO if of else kind, of=of, notes=(note, *read.notes))

@@ -20,7 +20,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -53,7 +53,7 @@ from evenrank.groups.lexicon import note_lexicon
 from evenrank.mitigation.rotation import Mode, rotate_texts
 
 from .group_wording import Edited, language_notes, neutralised, swapped
-from .placebos import Names, placebo_of_words
+from .placebos import Asked, Names, placebo_of_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ Batches = Callable[[], Iterable[pl.DataFrame]]
 class DocumentEdits:
     """How a variant of a kind edits passages; the same for any batch that a passage is in.
 
-    ``of``, ``form``: of placebos. ``names``: what was counted in a first pass, where it is needed.
+    ``of``, ``form``, ``asked``: of placebos. ``names``: what was counted in a first pass, where it is needed.
     """
 
     kind: str
@@ -220,6 +220,7 @@ class DocumentEdits:
     form: str | None = None
     mode: Mode = "sentence"
     names: Names | None = None
+    asked: Asked = field(default_factory=dict)
 
     @classmethod
     def prepared(
@@ -258,7 +259,7 @@ class DocumentEdits:
         if self.kind != PLACEBO:
             return made, 0
         assert self.form is not None
-        placebo = placebo_of_words(table, made.edits, self.lexicon, self.form, self.seed, self.names)
+        placebo = placebo_of_words(table, made.edits, self.lexicon, self.form, self.seed, self.names, self.asked)
         return placebo, int((placebo.edits < made.edits).sum())
 
 
@@ -460,6 +461,14 @@ def variants(
     if files is not None:
         files.write_manifest(done, made)
     return done
+
+
+def variant_of(passages: pl.DataFrame, choice: Choice, asked: Asked) -> Varied:
+    """A variant of passages (``doc_id``, ``text``) in memory; a placebo leaves the words that are ``asked`` for."""
+    change = replace(choice.edits(lambda: [passages]), asked=asked)
+    tally, table = _in_memory(_slices(passages), change)
+    notes = () if choice.lexicon is None else language_notes([passages], choice.lexicon)
+    return tally.varied(choice.kind, choice.to_dict(), notes, table)
 
 
 def _slices(table: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -90,23 +90,6 @@ def test_github_action(folder: Path, tmp_path: Path, outcome: str, strict: str, 
     assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == f"status={status}\n"
 
 
-@pytest.mark.parametrize(("version", "installed"), [("0.1.0", "evenrank==0.1.0"), ("", "the action")])
-def test_github_action_installs(tmp_path: Path, version: str, installed: str) -> None:
-    install, _ = loaded(ROOT / "action.yml")["runs"]["steps"]
-    python = tmp_path / "bin" / "python3"
-    python.parent.mkdir()
-    programs = {
-        python: f'mkdir -p "$3/bin"\ncp \'{tmp_path}/told\' "$3/bin/python"',
-        tmp_path / "told": 'printf "%s|" "$@"',
-    }
-    for path, program in programs.items():
-        path.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
-        path.chmod(0o755)
-    given = environment(tmp_path, RUNNER_TEMP=f"{tmp_path}/a b", GITHUB_ACTION_PATH="the action", VERSION=version)
-    ended = done("bash", "-euo", "pipefail", "-c", install["run"], env=given)
-    assert (ended.returncode, ended.stdout) == (0, f"-m|pip|install|--quiet|{installed}|")
-
-
 def test_inputs_are_never_run(folder: Path, tmp_path: Path) -> None:
     hostile = "\"; touch hostile; $(touch hostile) `touch hostile` '"
     names = ("run", "baseline", "budget", "collection", "labels", "scores", "qrels", "strict", "arguments")

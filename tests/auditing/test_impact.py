@@ -81,17 +81,6 @@ def test_every_group_has_the_name_of_its_attribute() -> None:
     assert odd.groups[0].name == "g = a × b"
 
 
-def test_the_chart_has_every_known_ratio_and_the_line_at_four_fifths() -> None:
-    table = hired(people={"a": (1, 8), "b": (60, 120), "c": (30, 120)})
-    drawing = evenrank.impact_ratios(table, group_column="g", selected="hired").page().plot()
-    layers: Any = drawing.specification["layer"]
-    assert layers[0]["data"]["values"] == [{"at": 0.8}]
-    rows: Any = drawing.specification["data"]
-    drawn = [(row["group"], round(row["ratio"], 3), row["low"] is not None, row["kind"]) for row in rows["values"]]
-    # What is too small for an interval is drawn as unknown.
-    assert drawn == [("g = a", 0.25, False, "unknown"), ("g = b", 1.0, False, "known"), ("g = c", 0.5, True, "known")]
-
-
 def test_labels_may_stand_in_another_file(tmp_path: Path) -> None:
     own = people()
     asked: dict[str, Any] = {"selected": "hired", "id": "person", "group_column": COLUMNS, "intersect": True}
@@ -178,14 +167,6 @@ def test_the_first_line_names_every_group_below(seed: int) -> None:
     assert all(row.ratio.reason in row.text for row in found.groups if row.ratio.p is None)
     said = " ".join(finding.text for finding in (first, *others))
     assert all(row.ratio.reason in said for row in found.groups if row.undecidable and row.ratio.mean is not None)
-
-
-def test_a_group_may_be_one_of_a_row() -> None:
-    """Somebody applies for the day shift in one list and for the night shift in another: each row has its own."""
-    rows = {"id": ["a", "b", "a", "b"], "job": ["x", "x", "y", "y"]}
-    table = pl.DataFrame({**rows, "shift": ["day", "night", "night", "day"], "invited": [1, 0, 0, 1]})
-    found = evenrank.impact_ratios(table, group_column="shift", selected="invited", query="job", id="id")
-    assert {row.group: (row.candidates, row.selected) for row in found.groups} == {"day": (2, 2), "night": (2, 0)}
 
 
 def test_people_in_several_lists_count_once() -> None:

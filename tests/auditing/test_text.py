@@ -44,14 +44,6 @@ def test_table_by_hand(result: AuditResult, snapshot: Any) -> None:
     assert [one.table(full=True, width=120) for one in (result, signed, alone)] == snapshot
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 200])
-def test_table_fits_its_width(result: AuditResult, width: int) -> None:
-    table = result.table(full=True, width=width)
-    assert max(map(len, table.split("\n"))) <= width
-    assert "(random)" in table
-    assert f"{SECOND - FIRST:.4f}" in table
-
-
 def test_control_characters_do_not_reach_the_terminal() -> None:
     runs, texts = {"a\x1b[31m\u202eb": run(["he", "it"])}, {doc: doc[2:] for doc in run(["he", "it"])["doc_id"]}
     table = evenrank.audit(runs, collection=texts, measures="ARaB@10").table(full=True, width=120)

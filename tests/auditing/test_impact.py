@@ -53,6 +53,8 @@ def test_a_table_of_people_by_hand(snapshot: Any) -> None:
     assert found["f"].ratio.z == pytest.approx(-0.3 / (0.5 * 0.5 * 2 / 100) ** 0.5)
     assert words(found) == snapshot
     assert "▼" in found.table()
+    layers: Any = found.page().plot().specification["layer"]
+    assert layers[0]["data"]["values"] == [{"at": 0.8}]
 
 
 def test_json_csv_and_table_are_of_one_declaration(tmp_path: Path) -> None:

@@ -135,21 +135,6 @@ def test_clicks_are_skewed_in_training_alone() -> None:
     assert (of_test["side"] == 1).mean() == pytest.approx(0.9, abs=0.01)
 
 
-def test_the_counterpart_tells_the_same_fact_with_another_answer() -> None:
-    truth = made().truth.join(made().collection, on="doc_id")
-    decided = made().queries.filter(pl.col("group") != "n")
-    for query, asks in decided.select("query_id", "group").iter_rows():
-        own, other = truth.filter(pl.col("query_id") == query), truth.filter(pl.col("counterpart") == query)
-        assert own.height == other.height == 2
-        assert set(own["group"]) == {asks}
-        assert set(other["group"]) == {"m", "f"} - {asks}
-        assert own["entity"].n_unique() == 1
-        assert set(own["entity"]) == set(other["entity"])
-        assert len({*own["answer"]}) == len({*other["answer"]}) == 1
-        assert own["answer"][0] != other["answer"][0]
-    assert other["query_id"].null_count() == 2
-
-
 # --- found again by the lexicon and by measures ----------------------------------------------------------------------
 
 

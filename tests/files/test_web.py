@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from evenrank.files import EvenrankError, InputError, outputs, read_qrels, reading, write_text
+from evenrank.files import EvenrankError, InputError, read_qrels, reading, write_text
 from evenrank.files import public as public_data
 from evenrank.files.public import PublicData, PublicFile, fetch
 
@@ -122,20 +122,6 @@ def test_a_server_that_takes_no_files(path: str, problem: str, web: Web) -> None
     assert f": cannot be written: {problem}" in str(error.value)
     assert "secret" not in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_what_an_upload_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, evenrank: Any) -> None:
-    """Each library has errors of its own."""
-
-    class Refusing:
-        def put_file(self, *_: object) -> None:
-            raise RuntimeError("405, message='Method Not Allowed',\nurl='http://h/x.jsonl?k=secret'")
-
-    monkeypatch.setattr(outputs, "file_system", lambda path: (Refusing(), str(path)) if "://" in str(path) else None)
-    (tmp_path / "c.tsv").write_text("d1\the\n")
-    done = evenrank("score", tmp_path / "c.tsv", "--out", "http://h/x.parquet?k=secret")
-    assert done.status == 2
-    assert done.err == "evenrank: http://h/x.parquet?k=…: cannot be written: 405, message='Method Not Allowed',\n"
 
 
 # --- public data -----------------------------------------------------------------------------------------------------

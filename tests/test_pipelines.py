@@ -1,8 +1,7 @@
-"""The gate in pipelines: GitHub's action, GitLab's job, the hook of pre-commit; workflows and the bill of materials."""
+"""The gate in pipelines: GitHub's action, GitLab's job, the hook of pre-commit; workflows."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import evenrank
 from evenrank import SyntheticConfig, generate, retrieve, write_run
 
 yaml = pytest.importorskip("yaml", reason="comes with mkdocs")
@@ -137,15 +135,3 @@ def test_workflows_name_actions_by_their_commits_and_packages_by_their_hashes(pa
     installed = [line for line in path.read_text(encoding="utf-8").splitlines() if "pip install" in line]
     assert installed
     assert all("--require-hashes" in line or line.endswith("--no-build-isolation .") for line in installed)
-
-
-def test_bill_of_materials() -> None:
-    bill = json.loads(done(sys.executable, str(ROOT / ".ci" / "sbom.py")).stdout)
-    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
-    assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/evenrank@{evenrank.__version__}"
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    *hashed, torch = bill["components"]
-    assert [f"{one['name']}=={one['version']}" for one in hashed] == re.findall(r"^\S+==\S+", lock, re.MULTILINE)
-    files = [file["content"] for one in hashed for file in one["externalReferences"][0]["hashes"]]
-    assert files == re.findall(r"--hash=sha256:(\w{64})\b", lock)
-    assert f"{torch['name']}=={torch['version']}" in (ROOT / "ci" / "torch.txt").read_text(encoding="utf-8")

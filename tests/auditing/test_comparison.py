@@ -10,6 +10,7 @@ import pytest
 
 import evenrank
 from evenrank.auditing.audit_page import render_page
+from evenrank.files import Run
 from small_audits import TEXTS, collection, judged, run, text_of
 
 # --- common queries --------------------------------------------------------------------------------------------------
@@ -49,6 +50,16 @@ def test_the_queries_of_each_pole_are_counted() -> None:
 
 
 # --- unequal depths --------------------------------------------------------------------------------------------------
+
+
+def test_a_drawn_reference_is_not_compared_over_other_queries():
+    docs = {f"d{i}": ("he and his father", "she and her mother", "a bridge")[i % 3] for i in range(6)}
+    back = {"q1": ["d0", "d1", "d2"], "q2": ["d3", "d4", "d5"]}
+    settings = {"background": Run.from_table(run(back), "back"), "collection": collection(docs), "measures": "|ARaB|@3"}
+    found = evenrank.audit({"r": run({"q1": back["q1"]})}, baseline="r", **settings)
+    compared = found["random", "|ARaB|@3"].vs_baseline
+    assert (compared.difference, compared.mean, compared.n, compared.partial) == (None, None, 1, True)
+    assert "no difference: estimated over other queries" in found.table(full=True, width=120)
 
 
 def test_what_depth_decides_is_noted_and_left_out_of_the_words() -> None:

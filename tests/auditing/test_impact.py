@@ -171,6 +171,14 @@ def test_the_first_line_names_every_group_below(seed: int) -> None:
     assert all(row.ratio.reason in said for row in found.groups if row.undecidable and row.ratio.mean is not None)
 
 
+def test_a_group_may_be_one_of_a_row() -> None:
+    """Somebody applies for the day shift in one list and for the night shift in another: each row has its own."""
+    rows = {"id": ["a", "b", "a", "b"], "job": ["x", "x", "y", "y"]}
+    table = pl.DataFrame({**rows, "shift": ["day", "night", "night", "day"], "invited": [1, 0, 0, 1]})
+    found = evenrank.impact_ratios(table, group_column="shift", selected="invited", query="job", id="id")
+    assert {row.group: (row.candidates, row.selected) for row in found.groups} == {"day": (2, 2), "night": (2, 0)}
+
+
 def test_people_in_several_lists_count_once() -> None:
     # The same 20 people in 10 lists, and the same ones are hired each time.
     once = hired(people={"a": (4, 10), "b": (8, 10)}).with_row_index("person")

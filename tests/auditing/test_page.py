@@ -15,7 +15,7 @@ from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.page_data import mark, most_telling
 from evenrank.groups import load_lexicon
 from page_parts import data, unpacked
-from small_reports import run, small_audit
+from small_reports import QUERIES, run, small_audit
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,18 @@ def test_page_escapes_everything() -> None:
     for text in elements.scripts:
         assert "<!--" not in text
     assert "<script>window" not in page
+
+
+def test_page_without_texts_queries_or_judgements() -> None:
+    texts = pl.DataFrame({"doc_id": [f"{q}{d}" for q in QUERIES for d in ("he", "it")], "text": ["he", "it"] * 3})
+    scores = evenrank.GroupTable.of(evenrank.groups.score_texts(texts, evenrank.Scoring(load_lexicon())))
+    page = render_page(evenrank.audit({"r\x1b[31m\u202eb": run(["he", "it"])}, scores=scores, measures="ARaB@10"))
+    browser = data(page)["queries"]
+    assert (browser["texts"], browser["queryTexts"], browser["marked"]) == (False, False, False)
+    assert "text" not in browser["documents"][0]
+    # No name steers the terminal that shows a page.
+    assert "\x1b" not in page
+    assert "r�[31m�b" in "".join(Elements(page).text)
 
 
 def test_most_telling_queries_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evenrank.auditing import AuditResult
+from evenrank.auditing.tradeoff_plot import audit_plot
 from page_parts import cells, data, section
 from small_audits import text_of
 from small_reports import GROUPS, labelled_audit
@@ -64,3 +65,14 @@ def test_terms_are_explained(skipped: AuditResult) -> None:
     assert {"candidates", "label", "known"} <= set(terms)
     # The groups are labels, so nothing is said of words.
     assert not re.search(r"\bwords?\b|lexicon", text_of(page), re.IGNORECASE)
+
+
+def test_bounds_alone_are_lines_in_the_plot(bounds: AuditResult) -> None:
+    plot = audit_plot(bounds)
+    drawn: Any = plot().specification
+    rows = drawn["layer"][0]["data"]["values"]
+    assert [row["ranking"] for row in rows] == ["old", "new", "candidates", "ideal"]
+    for row in rows:
+        # The bounds, and no point at a mean that does not exist.
+        assert (row["bias"], row["bound_low"], row["bound_high"]) == (None, 0.25, 0.5)
+        assert row["bias_text"] == "bounds [0.2500, 0.5000]"

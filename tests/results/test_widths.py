@@ -43,14 +43,6 @@ def many_runs() -> Any:
     return evenrank.audit(runs, collection=collection, qrels=qrels, baseline=names[0])
 
 
-def of_long_groups() -> Any:
-    """Labels of seven groups, whose names are long in one word and in many."""
-    groups = [LONG, "several words " * 6, *(f"group-{n}" for n in range(5))]
-    run = {f"q{q}": {f"q{q}-{i}": 9.0 - i for i in range(9)} for q in range(QUERIES)}
-    labels = {f"q{q}-{i}": group for q in range(QUERIES) for i, group in enumerate(groups)}
-    return evenrank.audit({"run": run}, labels=labels, qrels={f"q{q}": {f"q{q}-1": 1} for q in range(QUERIES)})
-
-
 def any_table(folder: Path) -> Any:
     """Many columns with long headings, long names, long values, and nothing that names a row."""
     columns = tuple(Column(f"heading {i} of many", digits(0)) for i in range(17))
@@ -88,7 +80,6 @@ def experiment(folder: Path) -> Any:
 Made = Callable[[Path], Any]
 PAGES: dict[str, Made] = {
     "many runs with long names": lambda _: many_runs(),
-    "labels of groups with long names": lambda _: of_long_groups(),
     "any table": any_table,
     "an experiment": experiment,
 }

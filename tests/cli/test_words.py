@@ -10,8 +10,16 @@ import pytest
 import typer
 
 import evenrank as package
+from evenrank._command import arg, spelled
 
 SOURCE = Path(package.__file__).parent
+
+
+def test_arguments_are_named_as_they_are_typed():
+    with spelled({"a": "--a", "runs": "RUN…"}):
+        typed = [arg("a"), arg("a", "skip"), arg("a", ""), arg("a", True), arg("runs", "x"), arg("other")]
+    assert typed == ["--a", "--a skip", "--a ''", "--a", "RUN…", "`other`"]
+    assert [arg("a"), arg("a", "skip"), arg("a", True)] == ["`a`", "`a='skip'`", "`a=True`"]
 
 
 def test_no_message_of_the_library_names_an_option():

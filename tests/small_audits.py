@@ -58,11 +58,6 @@ def words(result: AuditResult) -> str:
     return " ".join(finding.text for finding in result.findings)
 
 
-def warnings(page: str) -> list[str]:
-    """What a page warns of first."""
-    return [part.split("</p>")[0] for part in page.split('<p class="warning" role="note">')[1:]]
-
-
 def text_of(page: str) -> str:
     """What a reader of a page sees, without its scripts and styles."""
     shown = re.sub(r"<(script|style|title)\b.*?</\1>", "", page, flags=re.S)

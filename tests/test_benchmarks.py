@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from benchmarks import table
 from benchmarks.__main__ import PAGE_NAMES
 from benchmarks.measure import Row
-
-
-@pytest.mark.parametrize(
-    ("row", "ratio"),
-    [
-        (Row("a", 2.0, "s", 8.0), 4.0),
-        (Row("a", 8.0, "docs/s", 2.0), 4.0),
-        (Row("a", 2.0, "s", 8.0, compare="share"), 0.25),
-        (Row("a", 0.5, "nDCG@10", 0.25, compare="difference"), 0.25),
-        (Row("a", 0.5, "s"), None),
-    ],
-)
-def test_what_a_ratio_is(row, ratio):
-    assert row.ratio == ratio
 
 
 def test_ratios_are_of_pairs_and_their_median_is_held_to_the_line() -> None:

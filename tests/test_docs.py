@@ -150,36 +150,6 @@ def test_measure_page_is_whole(hooks: ModuleType, measure: Any) -> None:
         assert result.failed == 0
 
 
-def test_added_measure_gets_its_page(hooks: ModuleType) -> None:
-    import ir_measures
-
-    from evenrank.measures import BiasMeasure, add_measure
-
-    class LongLists(BiasMeasure):
-        """
-        The number of documents of a list. [OWN]
-
-        When it misleads: always.
-
-        Worked example: none.
-        """
-
-        __name__ = NAME = "LongLists"
-        PRETTY_NAME = "Long lists"
-        better = "higher"
-
-    before = hooks._measure_table()
-    try:
-        page = hooks._measure_page(add_measure(LongLists()))
-        for part in ("# LongLists", "Long lists; higher is better.", "The number of documents", "Always."):
-            assert part in page
-        assert "| [LongLists](longlists.md) | Long lists |" in hooks._measure_table()
-    finally:
-        # Other tests go through all measures that there are.
-        ir_measures.measures.registry.pop("LongLists", None)
-    assert hooks._measure_table() == before
-
-
 def test_described_as_before_its_limits() -> None:
     from evenrank.measures import RaB, describe
 

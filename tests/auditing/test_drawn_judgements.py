@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 from pathlib import Path
@@ -19,6 +18,8 @@ from evenrank.auditing.judge_check import agreement, judge_strata
 from evenrank.auditing.label_sample import Labelling
 from evenrank.files import EvenrankError
 from evenrank.stats.estimate import t_quantile
+from given_data import rows_of
+from given_data import write_rows as write
 
 MEASURES = "P(rel=2)@5 SDCG(max_rel=3)@5"
 
@@ -53,18 +54,6 @@ def write_qrels(path: Path, grades: dict[tuple[str, str], int]) -> None:
     path.write_text("".join(f"{q} 0 {d} {grade}\n" for (q, d), grade in grades.items()))
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def fill(path: Path, grades: dict[tuple[str, str], int]) -> None:
     write(path, [{**row, "grade": grades[row["query_id"], row["doc_id"]]} for row in rows_of(path)])
 
@@ -90,17 +79,6 @@ def test_the_mean_over_all_samples_is_the_truth() -> None:
             estimates.append(evenrank.audit(run, qrels=sample, measures=measure)["run", measure].mean)
         assert np.mean(estimates) == pytest.approx(whole[measure].mean)
         assert np.std(estimates) > 0.05
-
-
-def test_a_query_that_a_run_lacks_counts_as_zero(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: Path) -> None:
-    folder, _ = made
-    lines = (folder / "a.run").read_text().splitlines()
-    (tmp_path / "part.run").write_text("\n".join(line for line in lines if not line.startswith("q1 ")) + "\n")
-    found = evenrank.audit([folder / "a.run", tmp_path / "part.run"], qrels=folder / "todo.csv", measures="P(rel=2)@5")
-    whole, part = found["a", "P(rel=2)@5"], found["part", "P(rel=2)@5"]
-    place = found.queries.to_list().index("q1")
-    assert part.values[place] == 0
-    assert part.mean == pytest.approx(whole.mean - whole.values[place] / 30)
 
 
 def test_what_a_judge_says_and_saves(made: tuple[Path, dict[tuple[str, str], int]], snapshot: Any) -> None:

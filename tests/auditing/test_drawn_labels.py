@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 from pathlib import Path
@@ -24,6 +23,8 @@ from evenrank.measures import Evaluation, LinearMeasure, parse_measure, provider
 from evenrank.stats.compare import compare
 from evenrank.stats.estimate import confidence_interval, finite_population_mean, superpopulation_mean
 from evenrank.stats.sampling import LabelSample, predictions
+from given_data import rows_of
+from given_data import write_rows as write
 
 RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
 GUESS = {"a": "m", "b": "f", "c": "m", "d": "none"}
@@ -223,18 +224,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     sample.write(folder / "todo.csv")
     write(folder / "todo.csv", [{**row, "group": label[row["doc_id"]]} for row in rows_of(folder / "todo.csv")])
     return folder, label
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write(path: Path, rows: list[dict[str, str]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def audited(folder: Path, labels: object = None, **how: Any) -> evenrank.AuditResult:

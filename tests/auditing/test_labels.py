@@ -13,8 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import evenrank
-from evenrank import EvenrankError
-from small_audits import head, judged, run, text_of, words
+from small_audits import judged, run, text_of, words
 
 Weights = dict[str, dict[str, float]]
 MEASURES = (
@@ -199,41 +198,6 @@ def test_of_no_labelled_document_there_is_no_figure(unknown: Any) -> None:
 
 
 # --- what is said ----------------------------------------------------------------------------------------------------
-
-
-def test_the_first_lines_say_what_is_unknown(snapshot: Any) -> None:
-    table = run({"1": ["a", "u", "b"], "2": ["v", "a", "c"]})
-    labels = {"a": "m", "b": "f", "c": "none"}
-    found = evenrank.audit({"r": table, "s": run({"1": ["a"], "2": ["b"]})}, labels=labels, neutral=["none"])
-    assert found.warnings[1] in head(found)
-    assert [head(found), *found.notes] == snapshot
-    data: Any = found.to_dict()
-    assert data["runs"]["r"]["labels"] == {
-        "depth": 10, "rows": 6, "known": 4, "unknown": 2, "groups": {"f": 1.0, "m": 2.0}, "neutral": 1,
-    }  # fmt: skip
-    figure = data["runs"]["r"]["measures"]["ARaB@10"]
-    assert (figure["known"], figure["mean"]) == ({"rows": 4, "of": 6}, None)
-    assert figure["bounds"] == list(found["r", "ARaB@10"].bounds)
-
-
-def test_the_result_is_json_without_nan() -> None:
-    found = evenrank.audit(RUNS, labels=labelled(10, share=0.3), unknown="skip", qrels=QRELS, baseline="A")
-    written = json.loads(found.to_json(), parse_constant=pytest.fail)
-    assert {name: written[name] for name in found.to_dict()} == found.to_dict()
-    assert repr(found["A", "ARaB@10"]).startswith("MetricValue(ARaB@10: ")
-    assert "nan" not in found.table(full=True, width=120).casefold()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"poles": "x,y", "measures": "ARaB(magnitude='tf')@10"}, "`count` is their weight"),
-        ({"measures": "ARaB@10"}, "which groups to compare"),
-    ],
-)
-def test_measures_that_labels_do_not_have(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(EvenrankError, match=message):
-        evenrank.audit(run({"1": ["a", "b"], "2": ["c"]}), labels={"a": "x", "b": "y", "c": "z"}, **options)
 
 
 def test_default_measures() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,19 +140,3 @@ def test_unjudged_queries_count_and_absent_ones_do_not() -> None:
 
 
 # --- text and JSON ----------------------------------------------------------------------------------------------------
-
-
-def test_json_with_the_values_of_queries(tmp_path: Path) -> None:
-    result = audit({"a": run(LISTS), "b": run({"1": LISTS["1"]})}, measures=f"{LEAN} nDCG@10 DeltaAPRF")
-    assert "values" not in result.to_dict()["runs"]["a"]["measures"][LEAN]
-    text = result.to_json(tmp_path / "a.json", values=True)
-    assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
-    data = json.loads(text)
-    assert data["queries"] == ["1", "2"]
-    measures = data["runs"]["a"]["measures"]
-    assert measures[LEAN]["values"] == pytest.approx([1 / 2, -1 / 2])
-    assert data["runs"]["b"]["measures"][LEAN]["values"] == [pytest.approx(1 / 2), None]
-    assert measures[LEAN]["vs_ideal_order"]["values"] == pytest.approx([9 / 8, -5 / 4])
-    assert measures["nDCG@10"]["vs_random_order"] is None
-    means = [np.mean([value for value in part if value is not None]) for part in measures["DeltaAPRF"]["parts"]]
-    assert means[0] - means[1] == pytest.approx(result["a", "DeltaAPRF"].mean)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evenrank.auditing import AuditResult
 from evenrank.auditing.tradeoff_plot import audit_plot
-from page_parts import Opened, cells, data, section
+from page_parts import cells, data, section
 from small_audits import text_of
 from small_reports import GROUPS, labelled_audit
 
@@ -77,34 +76,3 @@ def test_bounds_alone_are_lines_in_the_plot(bounds: AuditResult) -> None:
         # The bounds, and no point at a mean that does not exist.
         assert (row["bias"], row["bound_low"], row["bound_high"]) == (None, 0.25, 0.5)
         assert row["bias_text"] == "bounds [0.2500, 0.5000]"
-
-
-def test_groups_are_chosen_by_rank_and_cards_say_what_is_unknown(
-    browser: Any, skipped: AuditResult, tmp_path: Path
-) -> None:
-    skipped.report(tmp_path / "report.html")
-    opened = Opened(browser, tmp_path / "report.html")
-    opened.open()
-    assert opened.texts("#depth-group option") == list(GROUPS)
-    opened.page.select_option("#depth-group", label="c")
-    opened.page.wait_for_function("() => document.getElementById('depth-share').ariaLabel.includes('mean share of c')")
-    assert "old from 0.000 at rank 1" in (opened.page.locator("#depth-share").get_attribute("aria-label") or "")
-    assert opened.page.inner_text("#depth-name") == "group c"
-    opened.page.click("#list button[data-query=q1]")
-    texts = opened.page.locator(".rankings > div").first.locator("li").all_inner_texts()
-    cards = [" ".join(text.split()) for text in texts]
-    assert cards[0].endswith("neutrality 0.00 <b> 1 He said q1-0.")
-    assert "no group" in cards[2]
-    assert "unknown" in cards[3]
-    assert "neutrality" not in cards[3]
-    opened.close()
-
-
-def test_bounds_alone_without_judgements_leave_nothing_to_draw(browser: Any, tmp_path: Path) -> None:
-    labelled_audit(qrels=None, measures=SHARES[0]).report(tmp_path / "alone.html")
-    opened = Opened(browser, tmp_path / "alone.html")
-    opened.open()
-    assert opened.page.locator(".rankings li").count() == 3 * 4
-    assert not opened.page.locator("#order-by").is_visible()
-    assert opened.page.locator(".chart").count() == 0
-    opened.close()

@@ -138,18 +138,6 @@ def test_logs_without_sums_are_refused(tmp_path: Path) -> None:
             audit_sums(summed(tmp_path / "log.parquet", log, unknown, measures="FaiRR@10 ARaB@10 FaiRR@5"))
 
 
-@pytest.mark.parametrize(
-    ("options", "group"),
-    [({"poles": "a,Third"}, "Third"), ({"poles": "a,b", "measures": "Share(group='nobody')@10"}, "nobody")],
-)
-def test_a_group_that_no_document_has_is_refused(tmp_path: Path, options: dict[str, Any], group: str) -> None:
-    log, documents = log_of(2)
-    labels = documents.select("doc_id", pl.Series("a.b", ["a", "b"] * 15))
-    path = summed(tmp_path / "log.parquet", log, labels, "labels", group_column="a.b", **options)
-    with pytest.raises(EvenrankError, match=f"no document of the log is of group '{group}'"):
-        audit_sums(path)
-
-
 def test_labels_are_compared_as_texts_and_empty_ones_are_unknown(tmp_path: Path) -> None:
     log, documents = log_of(2)
     path, options = tmp_path / "log.parquet", {"group_column": "group", "poles": "1,0"}

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import pytest
 
 from evenrank import read_run, write_run
-from evenrank.cli import commands
 from evenrank.decide.budget import as_budget
 
 RULE = '[[rule]]\nmeasure = "RR@10"\n'
@@ -116,28 +115,6 @@ def test_json_is_told_by_its_content(folder, evenrank):
         assert (done.status, done.out.replace("new.json", "new")) == (0, expected), done.err
     assert evenrank(*AUDIT, "--measures", "RR@10", "--json", "audit.txt").status == 0
     assert evenrank("gate", "audit.txt", "--budget", "holds.toml").status == 0
-
-
-OF_AUDITS = (
-    "--unknown skip, --missing skip, --missing-limit 0.5, --seed 1, --order file, --only-queries, --neutral x,"
-    " --group-column g, --tokens word, --poles m,f, --threshold 2, --background-depth 20, --background new,"
-    " --target uniform, --labels l.csv, --guess gender-en, --intersect, --judge qrels, --lexicon gender,"
-    " --scores s.tsv, --collection c.tsv, --queries q.tsv, --qrels qrels, --query-groups g.csv, --query-clusters none"
-)
-OWN = "--budget --baseline --run --correction --strict --json --junit --markdown --github --init --full --check"
-SAY_WHAT_OTHERS_ARE = "--beir --id-column --text-column --query-id-column --query-text-column --run-columns"
-
-
-def test_options_of_audits_are_all_refused_beside_the_json_of_one(evenrank):
-    known = {option for one in commands().commands["gate"].params for option in one.opts if option.startswith("--")}
-    own = {*OWN.split(), *SAY_WHAT_OTHERS_ARE.split(), "--help", "--help-all"}
-    assert known - own == {given.split()[0] for given in OF_AUDITS.split(", ")}
-    for given in OF_AUDITS.split(", "):
-        option = given.split()[0]
-        ended = evenrank("gate", "a.json", "--budget", "holds.toml", *given.split())
-        assert ended.status == 2
-        told = f"evenrank: {option} belongs to an audit of runs; the JSON is of one that was made\n"
-        assert ended.err == told or ended.err.startswith(f"evenrank: {option} needs --")
 
 
 def test_what_nobody_expected_is_no_outcome(evenrank, monkeypatch):

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from endpoint_cases import every_file
@@ -167,15 +166,3 @@ def test_training_and_re_ranking_killed_at_drawn_moments(source, tmp_path, seed)
     same = [name for name in whole if name.endswith((".safetensors", ".run")) and "checkpoint-" not in name]
     assert {"new.run", "trained/validation.run", "trained/model/model.safetensors"} <= set(same)
     assert {name: killed[name] for name in same} == {name: whole[name] for name in same}
-
-
-def test_two_commands_write_the_same_file(source, tmp_path):
-    program = "import sys; from evenrank.cli import main; sys.argv[0] = 'evenrank'; main()"
-    line = [sys.executable, "-c", program, "score", source / "c.tsv", "--out", tmp_path / "both", "--quiet"]
-    both = [subprocess.Popen([*line, "--magnitudes", kind]) for kind in ("count", "tf_words")]
-    assert [process.wait() for process in both] == [0, 0]
-    assert [path.name for path in tmp_path.iterdir()] == ["both"]
-    found = pl.read_parquet(tmp_path / "both")
-    assert found.height == 60
-    kinds = {name.rpartition("_")[0] for name in found.columns if name.startswith("magnitude_")}
-    assert kinds in ({"magnitude_count"}, {"magnitude_tf_words"}, {"magnitude_bool"})

@@ -24,19 +24,6 @@ def folder(given):
     })  # fmt: skip
 
 
-def test_output_to_a_device_or_a_pipe(folder, evenrank):
-    ended = evenrank("score", "c.tsv", "--out", "/dev/null")
-    assert (ended.status, ended.err) == (0, "3 documents scored: /dev/null\n")
-    assert not Path("/dev/null").is_file()
-    read, write = os.pipe()
-    ended = evenrank("fuse", "r.run", "s.run", "--weight", "0.5", "--out", f"/dev/fd/{write}")
-    os.close(write)
-    with os.fdopen(read) as stream:
-        text = stream.read()
-    assert (ended.status, ended.err) == (0, "")
-    assert [line.split()[2] for line in text.splitlines()] == ["d1", "d3", "d2"]
-
-
 def test_an_error_between_outputs_says_which_are_written(folder, evenrank):
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")

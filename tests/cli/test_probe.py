@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import evenrank as library
-
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote the old tea book {'and more ' * i}" for i in range(6)}
 SWAP = {
     doc: text.replace("she", "x").replace("he wrote", "she wrote").replace("x", "he") for doc, text in TEXTS.items()
@@ -25,23 +23,6 @@ def folder(given):
         "r.run": "".join(f"{q} Q0 {d} 1 1 t\n" for q in ("q1", "q2") for d in TEXTS),
         "qrels": "q1 0 d1 1\nq2 0 d3 1\n",
     })  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "bm25 --variants swap=s.tsv mine=l.tsv",
-        "bm25 mine=l.tsv --variants swap=s.tsv",
-    ],
-)
-def test_variants_are_written_one_after_the_other(folder, evenrank, line):
-    ended = evenrank("probe", *line.split(), *BASE.split(), "--json", "out.json")
-    assert (ended.status, ended.err) == (0, "")
-    values = json.loads(Path("out.json").read_text())
-    assert set(values["variants"]) == {"swap", "mine"}
-    found = library.probe("bm25", variants={"swap": SWAP, "mine": LATE}, collection=TEXTS, queries="q.tsv", run="r.run")
-    assert values["variants"] == json.loads(found.to_json())["variants"]
-    assert values["settings"]["ranker"]["kind"] == "bm25"
 
 
 def test_everything_at_once(folder, evenrank):

@@ -14,11 +14,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.files import InputError, check_outputs, read_queries, read_run
-from evenrank.groups import Scoring, load_lexicon, score_collection
-from evenrank.mitigation.negatives import write_negatives
-from evenrank.mitigation.rotation import rotate_collection
-
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d2 2 2 t\nq2 Q0 d2 1 2 t\nq2 Q0 d3 2 1 t\n"
 TEXTS = "d1\tShe and her\nd2\tHe said\nd3\tnothing\n"
 LABELS = "doc_id,group\nd1,m\nd2,f\nd9,none\n"
@@ -364,22 +359,3 @@ def test_accepted(folder, tmp_path, evenrank):
     assert evenrank(*labelled, tmp_path / "people", "--id-column", "person").out == ended.out
     assert evenrank("gate", "a.json", "--budget", "budget.toml").status == 3
     assert all(AUDITED.count(old) == 1 for old, _ in DAMAGED.values())
-
-
-def test_python_users_are_told_too(folder, tmp_path):
-    # A name that begins as an input's does, and a device twice, are no clash.
-    check_outputs(["texts.out", "/dev/null", "/dev/null"], ["texts", None, "irds:x"])
-    with pytest.raises(InputError, match="cannot be written: it is an input"):
-        score_collection("c.tsv", "link", Scoring(load_lexicon("lexicon")))
-    with pytest.raises(InputError, match="cannot be written: it is an input"):
-        rotate_collection("c.tsv", out=folder / "hard")
-    (tmp_path / "l.jsonl").write_text(FILES["lexicon"])
-    given = {"collection": "c.tsv", "qrels": "qrels", "lexicon": tmp_path / "l.jsonl"}
-    with pytest.raises(InputError, match="cannot be written: it is an input"):
-        write_negatives("r.run", out=tmp_path / "l.jsonl", **given)
-    assert (folder / "c.tsv").read_text() == TEXTS
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    from evenrank.models.rerank import rerank
-
-    with pytest.raises(InputError, match=r"c\.tsv: cannot be written: it is an input"):
-        rerank(read_run("r.run"), model="v", collection="c.tsv", queries=read_queries("q.tsv"), out="c.tsv")

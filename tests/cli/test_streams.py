@@ -97,21 +97,3 @@ def test_every_json_can_be_piped(folder, evenrank, line):
     assert values(printed.out) == values((folder / "j.json").read_text())
     assert printed.out.endswith("}\n")
     assert not (folder / "-").exists()
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "retrieve c.tsv q.tsv --quiet",
-        "expand q.tsv --vectors v.txt --k 1 --stopwords none",
-    ],
-)
-def test_texts_can_be_piped(folder, evenrank, line):
-    written = evenrank(*line.split(), "--out", "fused")
-    assert (written.status, written.out) == (0, "")
-    printed = evenrank(*line.split(), "--out", "-")
-    said = written.err.replace("2 queries ranked: fused\n", "")
-    assert (printed.status, printed.err.replace(": -\n", ": fused\n")) == (0, said)
-    assert printed.out == (folder / "fused").read_text()
-    assert printed.out.count("\n") >= 2
-    assert not (folder / "-").exists()

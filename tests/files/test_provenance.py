@@ -216,25 +216,6 @@ def carded(folder: Path) -> Path:
     return path
 
 
-def test_a_card_says_what_made_the_run_and_is_read_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    path = carded(tmp_path)
-    saved = json.loads(Path(f"{path}.card.json").read_text())
-    assert list(saved) == [
-        *("evenrank", "command", "date", "versions", "run_bytes", "run_sha256", "made_by", "inputs"),
-    ]
-    assert saved["made_by"] == MADE
-    assert saved["run_bytes"] == path.stat().st_size
-    assert saved["date"] == "1970-01-01T00:00:00Z"
-    assert saved["inputs"] == [{"role": "queries", "path": None, "rows": 1, "note": "in memory"}]
-    run = read_run(path)
-    assert run.notes == ()
-    assert run.table.equals(CARDED.table)
-    outer = {key: saved[key] for key in ("evenrank", "command", "date", "versions", "inputs")}
-    assert run.card == {**MADE, **outer}
-    assert read_run(tmp_path / "a.run", name="other").card == run.card
-
-
 def test_a_run_without_a_card_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.run"
     write_run(CARDED, path)
@@ -306,22 +287,6 @@ def test_made_by_in_words(snapshot: SnapshotAssertion) -> None:
     rankers = {"127.0.0.1": endpoint, "m": named, "MiniLM": ranker, "f": {"kind": "function", "model": "f"}}
     rankers["knrm"] = {"kind": "knrm", "model": "knrm", "precision": "float32"}
     assert [ranker_note(name, of) for name, of in rankers.items()] == snapshot
-
-
-def test_an_audit_shows_cards(tmp_path: Path) -> None:
-    path = tmp_path / "a.run"
-    write_run(CARDED, path)
-    write_card({"stage": "rerank", "ranker": {"kind": "<b>", "model": "m"}}, path, Provenance("made <i>"))
-    result = evenrank.audit({"A": path}, collection={"d1": "he", "d2": "she"})
-    assert "A: re-ranked by <b> m." in result.notes
-    [file, *_] = json.loads(result.to_json())["provenance"]["files"]
-    assert file["role"] == "run A"
-    assert file["card"]["ranker"] == {"kind": "<b>", "model": "m"}
-    assert file["card"]["command"] == "made <i>"
-    page = result.html()
-    assert "re-ranked by &lt;b&gt; m" in page
-    assert "made &lt;i&gt;" in page
-    assert "made <i>" not in page
 
 
 def test_commands_write_cards_and_never_over_an_input(

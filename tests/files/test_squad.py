@@ -298,15 +298,6 @@ def test_two_texts_of_one_id(tmp_path: Path) -> None:
         squad_collection([tmp_path / "c.json"])
 
 
-def test_a_split_that_has_no_query_any_more_leaves_no_file(evenrank: Any, tmp_path: Path) -> None:
-    file, out = many(tmp_path / "t.json", 10, 2, "t"), tmp_path / "out"
-    for shares, valid in (("0.4 0.3 0.3", 6), ("0.7 0 0.3", 0)):
-        done = evenrank("data", "squad", file, "--out", out, "--shares", shares)
-        assert f"{counts_in(out)['train']}  train" in done.out
-        assert counts_in(out)["valid"] == valid
-        assert (out / "queries.valid.tsv").is_file() == bool(valid)
-
-
 def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path) -> None:
     done = evenrank("data", "squad", passages(tmp_path / "a.json", [2] * 15, [2] * 15), "--out", tmp_path / "out")
     assert done.status == 0
@@ -317,18 +308,6 @@ def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path) -> N
     splits = squad_collection([tmp_path / "a.json"]).queries
     of_passage = splits.group_by(pl.col("query_id").str.head(-2)).agg(pl.col("split").n_unique())
     assert of_passage["split"].to_list() == [1] * 30
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_an_article_moves_where_a_split_would_be_empty(tmp_path: Path, seed: int) -> None:
-    # By their middles eight articles of one size give training six and validation none; of 900 and three of 10 the
-    # first split of the large one has it all.
-    made = squad_collection([passages(tmp_path / "a.json", *[[3]] * 8)], seed=seed)
-    assert sorted(made.counts[split] for split in ("valid", "test")) in ([3, 3], [3, 6])
-    assert made.notes == ()
-    made = squad_collection([passages(tmp_path / "b.json", [90] * 10, [10], [10], [10])], seed=seed)
-    assert made.notes == ()
-    assert min(made.counts[split] for split in ("train", "valid", "test")) >= 10
 
 
 def test_no_split_is_empty_of_several_files(tmp_path: Path) -> None:

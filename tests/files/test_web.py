@@ -5,18 +5,17 @@ from __future__ import annotations
 import gc
 import hashlib
 import itertools
-import json
 import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from evenrank.files import EvenrankError, InputError, outputs, read_qrels, reading, write_text
+from evenrank.files import EvenrankError, InputError, read_qrels, reading, write_text
 from evenrank.files import public as public_data
 from evenrank.files.public import PublicData, PublicFile, fetch
 
@@ -123,84 +122,6 @@ def test_a_server_that_takes_no_files(path: str, problem: str, web: Web) -> None
     assert f": cannot be written: {problem}" in str(error.value)
     assert "secret" not in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_what_an_upload_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, evenrank: Any) -> None:
-    """Each library has errors of its own."""
-
-    class Refusing:
-        def put_file(self, *_: object) -> None:
-            raise RuntimeError("405, message='Method Not Allowed',\nurl='http://h/x.jsonl?k=secret'")
-
-    monkeypatch.setattr(outputs, "file_system", lambda path: (Refusing(), str(path)) if "://" in str(path) else None)
-    (tmp_path / "c.tsv").write_text("d1\the\n")
-    done = evenrank("score", tmp_path / "c.tsv", "--out", "http://h/x.parquet?k=secret")
-    assert done.status == 2
-    assert done.err == "evenrank: http://h/x.parquet?k=…: cannot be written: 405, message='Method Not Allowed',\n"
-
-
-class Bucket(BaseHTTPRequestHandler):
-    """A bucket of S3 and of Google: what their libraries ask for to read a small file and to write one."""
-
-    protocol_version = "HTTP/1.1"  # it answers an Expect: 100-continue
-    stored: ClassVar[dict[str, bytes]] = {}
-
-    def answer(self, status: int, body: bytes = b"") -> None:
-        self.send_response(status)
-        for name, value in (("ETag", '"1"'), ("Content-Length", len(body)), ("Content-Type", "application/json")):
-            self.send_header(name, str(value))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def do_GET(self) -> None:
-        name = self.path.partition("?")[0].rpartition("/")[2]
-        body = self.stored.get(name)
-        if "prefix=" in self.path:
-            self.answer(200, b"<ListBucketResult/>" if "list-type" in self.path else b"{}")
-        elif body is None:
-            self.answer(404, b"{}")
-        elif self.path.startswith("/storage/"):
-            link = f"http://{self.headers['Host']}/{name}"
-            about = {"name": name, "bucket": "b", "size": str(len(body)), "mediaLink": link}
-            self.answer(200, json.dumps(about).encode())
-        else:
-            self.answer(200, body)
-
-    do_HEAD = do_GET
-
-    def do_PUT(self) -> None:
-        self.stored[self.path.rpartition("/")[2]] = self.rfile.read(int(self.headers["Content-Length"]))
-        self.answer(200)
-
-    def do_POST(self) -> None:
-        _, about, body, _ = self.rfile.read(int(self.headers["Content-Length"])).split(b"--==0==")
-        name = json.loads(about.partition(b"\n\n")[2])["name"]
-        self.stored[name] = body.partition(b"\n\n")[2].removesuffix(b"\n")
-        self.answer(200, b"{}")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.mark.parametrize(("scheme", "library"), [("s3", "s3fs"), ("gs", "gcsfs")])
-def test_buckets(scheme: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip(library, reason="needs the extra [remote]")
-    monkeypatch.setattr(Bucket, "stored", {})
-    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        aws = {"ENDPOINT_URL": address, "ACCESS_KEY_ID": "me", "SECRET_ACCESS_KEY": "word"}
-        aws["REQUEST_CHECKSUM_CALCULATION"] = "when_required"
-        for name, value in {**{f"AWS_{key}": of for key, of in aws.items()}, "STORAGE_EMULATOR_HOST": address}.items():
-            monkeypatch.setenv(name, value)
-        try:
-            write_text(f"{scheme}://b/qrels", "q1 0 d1 1\n")
-            assert read_qrels(f"{scheme}://b/qrels")["doc_id"].to_list() == ["d1"]
-            with pytest.raises(InputError, match=f"^{scheme}://b/absent: no such file$"):
-                read_qrels(f"{scheme}://b/absent")
-        finally:
-            server.shutdown()
 
 
 # --- public data -----------------------------------------------------------------------------------------------------

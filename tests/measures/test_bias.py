@@ -142,21 +142,6 @@ def test_pairwise_hand_worked_and_ties():
     assert math.isnan(delta_aprf(np.array([np.nan]), np.array([1.0])))
 
 
-def test_constant_scorer_gets_one_and_its_tie_mean_a_half():
-    found = Evaluation(
-        one_run(a=0.0, b=0.0, c=0.0, d=0.0),
-        table(doc_id=list("abcd"), count_f=[0, 2, 0, 0], count_m=[2, 0, 0, 0], neutrality=[0.0, 0, 1, 1],
-              magnitude_tf_words_f=[0.0, 1, 0, 0], magnitude_tf_words_m=[1.0, 0, 0, 0]),
-        pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 1]}),
-    )  # fmt: skip
-    measure = parse_measure("APRF(group='m')")
-    close(found.values(measure), [1.0])
-    close(resolve(measure).expected(found), [0.5])
-    close(resolve(measure).bounds(found), [[0.0], [1.0]])
-    ties = resolve(DeltaAPRF).ties(found)
-    assert (ties.mean, ties.range) == (0.0, (-1.0, 1.0))
-
-
 def test_neutral_first_is_by_falling_neutrality_then_the_runs_order():
     found, row, _ = evaluation(3, queries=3, longest=8)
     ideal = found.neutral_first()

@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import ir_measures
 import numpy as np
 import polars as pl
 import pytest
@@ -22,7 +21,6 @@ from evenrank.measures import (
     AWRF,
     NDKL,
     Evaluation,
-    Exposure,
     ExposureGap,
     Share,
     Target,
@@ -149,23 +147,6 @@ def test_what_a_run_lacks() -> None:
             found.values(measure)
     with pytest.raises(EvenrankError, match=f"`target`: {NO_X}"):
         provider(TABLE, target={"x": 1.0})
-
-
-ALL = [Share(group="f"), Exposure(group="f"), ExposureGap, AWRF, NDKL]
-
-
-def test_every_measure_in_the_provider(tmp_path: Path) -> None:
-    (tmp_path / "shares.csv").write_text(LONG)
-    measures = [measure @ 2 for measure in ALL]
-    measures += [AWRF(target=kind) @ 2 for kind in ("uniform", "candidates", "relevant", "file")]
-    measures.append(ir_measures.nDCG @ 2)
-    found = provider(TABLE, target=tmp_path / "shares.csv").calc_aggregate(measures, QRELS, RUN)
-    evaluated = evaluation(target=as_target(SHARES, "fm"))
-    for measure in measures:
-        close(found[measure], np.nanmean(evaluated.values(measure)))
-    assert found[AWRF @ 2] == found[AWRF(target="file") @ 2] != found[AWRF(target="uniform") @ 2]
-    # Bias needs no judgements.
-    assert provider(TABLE).calc_aggregate([Share(group="f") @ 1], {}, RUN) == {Share(group="f") @ 1: 0.5}
 
 
 def test_figures_of_the_trec_program(shared_data: Path) -> None:

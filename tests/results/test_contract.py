@@ -159,24 +159,6 @@ def test_every_class_is_among_them(made: dict[str, Result]) -> None:
     assert {f"{type(one).__module__}.{type(one).__qualname__}" for one in made.values()} == set(named(Result))
 
 
-def test_objects_in_a_line(made: dict[str, Result]) -> None:
-    located, similarity = repr(made["located"]), repr(made["alike"])
-    assert located.startswith("AnswersResult(name='<script>evil</script>\\x1b[2J', matches=1, queries=1, passages=1, ")
-    assert "mean=0.5" in located
-    assert similarity.startswith("SimilarityResult(name='<script>evil</script>\\x1b[2J', vectors='last layer', ")
-    assert max(len(located), len(similarity)) <= 400
-    given, sets = vectors()
-    assert repr(given) == "Vectors(6 words, 4 dimensions)"
-    done = hard_debias(given, sets.definitional, [("he", "she")], ())
-    assert repr(done).startswith("Debiased(Vectors(6 words, 4 dimensions))\nbias subspace: 1 of 1 components")
-    left = repr(evaluate_bias(given, done.vectors, sets))
-    assert left.startswith("BiasEvaluation(recovery ")
-    assert len(left) < 100
-    lexicon = evenrank.load_lexicon("gender-en")
-    f, m = (sum(of == group for _, of in lexicon.words) for group in "fm")
-    assert repr(lexicon) == f"Lexicon(gender-en: words {f} f, {m} m)"
-
-
 def test_a_result_without_a_page_says_so() -> None:
     with pytest.raises(NotImplementedError, match="Result has no page"):
         Result().page()

@@ -43,30 +43,6 @@ def many_runs() -> Any:
     return evenrank.audit(runs, collection=collection, qrels=qrels, baseline=names[0])
 
 
-def of_long_groups() -> Any:
-    """Labels of seven groups, whose names are long in one word and in many."""
-    groups = [LONG, "several words " * 6, *(f"group-{n}" for n in range(5))]
-    run = {f"q{q}": {f"q{q}-{i}": 9.0 - i for i in range(9)} for q in range(QUERIES)}
-    labels = {f"q{q}-{i}": group for q in range(QUERIES) for i, group in enumerate(groups)}
-    return evenrank.audit({"run": run}, labels=labels, qrels={f"q{q}": {f"q{q}-1": 1} for q in range(QUERIES)})
-
-
-def probed() -> Any:
-    """Variants with long names and long texts, placebos and judgements."""
-    texts = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote {LONG} {'word ' * 9 * i}" for i in range(12)}
-    swap = {doc: text.replace("he wrote", "x wrote").replace("sx", "he").replace("x wrote", "she wrote")
-            for doc, text in texts.items()}  # fmt: skip
-    placebo = {doc: text.replace("wrote", "typed") for doc, text in texts.items()}
-    queries = {f"q{q}": f"{LONG} {q}" for q in range(QUERIES)}
-    rng = np.random.default_rng(0)
-    run = {query: dict.fromkeys(texts, 1.0) for query in queries}
-    return evenrank.probe(
-        lambda query, passages: rng.random(len(passages)), variants={"swap": swap, LONG: placebo, "mine": placebo},
-        placebos={"swap": placebo}, collection=texts, queries=queries, run=run,
-        qrels={query: {"d1": 1} for query in queries},
-    )  # fmt: skip
-
-
 def any_table(folder: Path) -> Any:
     """Many columns with long headings, long names, long values, and nothing that names a row."""
     columns = tuple(Column(f"heading {i} of many", digits(0)) for i in range(17))
@@ -104,8 +80,6 @@ def experiment(folder: Path) -> Any:
 Made = Callable[[Path], Any]
 PAGES: dict[str, Made] = {
     "many runs with long names": lambda _: many_runs(),
-    "labels of groups with long names": lambda _: of_long_groups(),
-    "a probe": lambda _: probed(),
     "any table": any_table,
     "an experiment": experiment,
 }

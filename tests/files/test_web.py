@@ -5,19 +5,64 @@ from __future__ import annotations
 import gc
 import hashlib
 import itertools
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from evenrank.files import EvenrankError, InputError, read_qrels, reading, write_text
 from evenrank.files import public as public_data
 from evenrank.files.public import PublicData, PublicFile, fetch
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """A bucket of S3 and of Google: what their libraries ask for to read a small file and to write one."""
+
+    protocol_version = "HTTP/1.1"  # it answers an Expect: 100-continue
+    stored: ClassVar[dict[str, bytes]] = {}
+
+    def answer(self, status: int, body: bytes = b"") -> None:
+        self.send_response(status)
+        for name, value in (("ETag", '"1"'), ("Content-Length", len(body)), ("Content-Type", "application/json")):
+            self.send_header(name, str(value))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        name = self.path.partition("?")[0].rpartition("/")[2]
+        body = self.stored.get(name)
+        if "prefix=" in self.path:
+            self.answer(200, b"<ListBucketResult/>" if "list-type" in self.path else b"{}")
+        elif body is None:
+            self.answer(404, b"{}")
+        elif self.path.startswith("/storage/"):
+            link = f"http://{self.headers['Host']}/{name}"
+            about = {"name": name, "bucket": "b", "size": str(len(body)), "mediaLink": link}
+            self.answer(200, json.dumps(about).encode())
+        else:
+            self.answer(200, body)
+
+    do_HEAD = do_GET
+
+    def do_PUT(self) -> None:
+        self.stored[self.path.rpartition("/")[2]] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200)
+
+    def do_POST(self) -> None:
+        _, about, body, _ = self.rfile.read(int(self.headers["Content-Length"])).split(b"--==0==")
+        name = json.loads(about.partition(b"\n\n")[2])["name"]
+        self.stored[name] = body.partition(b"\n\n")[2].removesuffix(b"\n")
+        self.answer(200, b"{}")
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 class Web(ThreadingHTTPServer):
@@ -293,3 +338,23 @@ def test_a_file_that_comes_too_slowly(server: Web, tmp_path: Path, monkeypatch: 
     assert said.endswith(": cannot be fetched: incomplete after 5 s")
     assert names(tmp_path) == []
     assert len(fetch("words", out=tmp_path, base_url=server.url, total_timeout=1000)) == 2
+
+
+@pytest.mark.parametrize(("scheme", "library"), [("s3", "s3fs"), ("gs", "gcsfs")])
+def test_buckets(scheme: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(library, reason="needs the extra [remote]")
+    monkeypatch.setattr(Bucket, "stored", {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        aws = {"ENDPOINT_URL": address, "ACCESS_KEY_ID": "me", "SECRET_ACCESS_KEY": "word"}
+        aws["REQUEST_CHECKSUM_CALCULATION"] = "when_required"
+        for name, value in {**{f"AWS_{key}": of for key, of in aws.items()}, "STORAGE_EMULATOR_HOST": address}.items():
+            monkeypatch.setenv(name, value)
+        try:
+            write_text(f"{scheme}://b/qrels", "q1 0 d1 1\n")
+            assert read_qrels(f"{scheme}://b/qrels")["doc_id"].to_list() == ["d1"]
+            with pytest.raises(InputError, match=f"^{scheme}://b/absent: no such file$"):
+                read_qrels(f"{scheme}://b/absent")
+        finally:
+            server.shutdown()

@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiny_models import WORDS, texts, tiny_bert, without
+from tiny_models import texts, tiny_bert, without
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-import evenrank
 from evenrank.files import EvenrankError, Run, as_run, read_run, write_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import ModelFolder, find_model
 from evenrank.training.run import ranker_at
-from kind_factories import KINDS, OTHERS, llama
+from kind_factories import OTHERS, llama
 from loopback import serving
 
 QUERIES = {f"q{i}": text for i, text in enumerate(texts(3, 4, seed=1))}
@@ -250,28 +249,3 @@ def test_what_another_ranker_truncates(name: str, others: dict[str, Any]) -> Non
     expected = None if kind.unit is None else (kind.unit, longer, 20)
     found = scorer.truncated
     assert (found and (found.unit, found.cut, found.of)) == expected
-
-
-LOST = {"static": [0, 0], "causal": None}
-
-
-@pytest.mark.parametrize("name", [*OTHERS, *KINDS])
-def test_position_sensitivity(
-    name: str, others: dict[str, Any], folders: dict[str, ModelFolder], tmp_path: Path
-) -> None:
-    model = others[name] if name in OTHERS else folders[name].path
-    facts = OTHERS[name].facts if name in OTHERS else {"kind": KINDS[name].name}
-    # Of 30 words with the answer the last ones are not read; static embeddings read all.
-    lost = LOST.get(name, None if name in OTHERS and OTHERS[name].words is None else [0, 4])
-    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
-    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
-    paragraphs = []
-    for number, passage in enumerate(passages):
-        answers = [{"text": "Early", "answer_start": passage.index("Early")}]
-        question = f"{WORDS[number]} {WORDS[number + 4]}"
-        paragraphs.append({"context": passage, "qas": [{"id": f"q{number}", "question": question, "answers": answers}]})
-    path = tmp_path / "squad.json"
-    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
-    found = evenrank.position_sensitivity(model, squad=path, places=2, quiet=True, **on_cpu(model)).to_dict()
-    assert found["settings"]["ranker"] | facts == found["settings"]["ranker"]  # type: ignore[index]
-    assert found["moved"]["cut"] == lost  # type: ignore[index]

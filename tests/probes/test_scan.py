@@ -121,19 +121,6 @@ def test_bm25_itself_says_so_and_how_much_was_not_asked() -> None:
     assert said(result)["bm25_itself"] == "This is BM25 itself: only losses against the text can show."
 
 
-def test_an_interval_that_is_unknown_is_not_drawn(texts: pl.DataFrame) -> None:
-    result = scan(texts, run=searched(texts, texts, sample=40), sample=40)
-    section = next(one for one in result.page().sections if one.title == "By depth")
-    rows = section.tables[0].rows
-    assert any(row[1][1] is None for row in rows)
-    (drawing,) = section.draw()
-    layers: Any = drawing.specification["layer"]
-    band, line = (layer["data"]["values"] for layer in layers)
-    known = sum(row[place][1] is not None for row in rows for place in (1, 2, 4, 5))
-    assert (len(band), len(line)) == (known, 4 * len(rows))
-    assert all(row["low"] < row["high"] for row in band)
-
-
 TEXTS = {
     "a": "alpha beta gamma delta epsilon zeta eta theta iota kappa",
     "copy": "alpha beta gamma delta epsilon zeta eta theta iota kappa",

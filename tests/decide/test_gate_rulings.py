@@ -119,19 +119,6 @@ def test_parts_against_a_run_are_paired_by_pole() -> None:
     assert (found.n, found.left_out) == (59, 1)
 
 
-def test_parts_of_an_audit_that_are_none() -> None:
-    budget = rule("DeltaAPRF", against="old", at_most=0.05)
-    for parts in ("x", [[0.0] * QUERIES], {}, []):
-        data = parted()
-        data["runs"]["new"]["measures"]["DeltaAPRF"]["parts"] = parts
-        with pytest.raises(EvenrankError, match="parts of DeltaAPRF: expected 2 lists of values"):
-            gate(data, budget=budget)
-    data = parted()
-    del data["runs"]["old"]["measures"]["DeltaAPRF"]["parts"]
-    with pytest.raises(EvenrankError, match="DeltaAPRF has parts in only one of new and old"):
-        gate(data, budget=budget)
-
-
 def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
     data = audit({"AP": OLD + NOISE}, {"AP": OLD})
     data["runs"]["other"] = data["runs"]["old"]

@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,16 @@ from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import ModelFolder, find_model
 from evenrank.training.run import ranker_at
-from kind_factories import OTHERS, llama
-from loopback import serving
+from kind_factories import llama
 
 QUERIES = {f"q{i}": text for i, text in enumerate(texts(3, 4, seed=1))}
 PASSAGES = {f"d{i}": text for i, text in enumerate(texts(20, 36, seed=2))}
 RUN = {query: {passage: float(-rank) for rank, passage in enumerate(PASSAGES)} for query in QUERIES}
 
 
-def on_cpu(model: Any) -> dict[str, Any]:
-    return {"device": "cpu"} if isinstance(model, str | Path) else {}
-
-
 def refused(model: Any, **settings: Any) -> str:
     with pytest.raises(EvenrankError) as caught:
-        load_ranker(model, **on_cpu(model), **settings)
+        load_ranker(model, **({"device": "cpu"} if isinstance(model, str | Path) else {}), **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -212,11 +206,8 @@ def test_models_of_pylate(folders: dict[str, ModelFolder], tmp_path: Path) -> No
     modules = json.loads((folder / "modules.json").read_text())[:2]
     (folder / "modules.json").write_text(json.dumps(modules))
     facts = load_ranker(str(folder), device="cpu").facts()
-    assert (facts["kind"], facts["query_prompt"], facts["document_prompt"]) == (
-        "late interaction",
-        "query ",
-        "passage ",
-    )
+    found = [facts[key] for key in ("kind", "query_prompt", "document_prompt")]
+    assert found == ["late interaction", "query ", "passage "]
 
 
 def test_other_back_ends(folders: dict[str, ModelFolder]) -> None:
@@ -226,26 +217,3 @@ def test_other_back_ends(folders: dict[str, ModelFolder]) -> None:
     pairs = list(QUERIES.values()), list(PASSAGES.values())[:3]
     expected = load_ranker(folders["late"].path, device="cpu").score(*pairs)
     np.testing.assert_allclose(scorer.score(*pairs), expected, rtol=1e-3, atol=1e-3)
-
-
-# --- rankers that are not sentence-transformers': this library's own, functions and endpoints ------------------------
-
-
-@pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    home = tmp_path_factory.mktemp("others")
-    with serving() as server:
-        yield {name: other.make(home, server.url) for name, other in OTHERS.items()}
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_another_ranker_truncates(name: str, others: dict[str, Any]) -> None:
-    model, kind = others[name], OTHERS[name]
-    scorer = load_ranker(model, **on_cpu(model))
-    passages = list(PASSAGES.values())
-    scorer.score(["she runs"] * 20, passages, 4)
-    longer = sum(len(passage.split()) > (kind.words or 0) for passage in passages)
-    assert 0 < longer <= 20
-    expected = None if kind.unit is None else (kind.unit, longer, 20)
-    found = scorer.truncated
-    assert (found and (found.unit, found.cut, found.of)) == expected

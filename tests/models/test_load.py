@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenrank.files import EvenrankError, Run
+from evenrank.files import EvenrankError
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 
@@ -20,13 +20,6 @@ QUERIES = {"q1": "first", "q2": "second"}
 def words(query: str, passages: list[str]) -> list[int]:
     """Passages with more words come first; the first query's scores are shifted by 10."""
     return [len(passage.split()) + 10 * (query == "first") for passage in passages]
-
-
-def ranked(run: Run) -> dict[str, list[tuple[str, float]]]:
-    found: dict[str, list[tuple[str, float]]] = {}
-    for query, document, score in run.table.select("query_id", "doc_id", "score").iter_rows():
-        found.setdefault(query, []).append((document, score))
-    return found
 
 
 NUMBERS = ", as a list of real numbers, found"

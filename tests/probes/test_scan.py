@@ -248,17 +248,6 @@ def test_what_is_lost_and_gained_between_two_retrievers(texts: pl.DataFrame) -> 
     assert "Its largest loss: not in the index, 20%." in turned.table().replace("\n", " ")
 
 
-def test_queries_without_a_list_and_short_lists_are_said(texts: pl.DataFrame) -> None:
-    whole = searched(texts, texts)
-    some = whole.queries.head(500)
-    rows = whole.table.filter(pl.col("query_id").is_in(some.implode()) & (pl.col("rank") <= 4))
-    result = scan(texts, run=Run.from_table(rows, "engine"))
-    assert result.k == 4
-    count = f"{result.queries - 500:,} of {result.queries:,}"
-    assert said(result)["unlisted"] == f"Queries of which engine has no list, which count as not found: {count}."
-    assert said(result)["short_lists"] == "Lists of engine have at most 4 documents: no more than that is compared."
-
-
 def test_a_ranker_that_cannot_search_ranks_bm25s_first(texts: pl.DataFrame) -> None:
     result = scan(texts, model=lambda query, passages: [float(len(text)) for text in passages], sample=20, k=20)
     assert result.notes == ("function cannot search by itself: it ranks BM25's first 20.",)

@@ -10,36 +10,6 @@ import pytest
 from evenrank.decide.budget import as_budget
 from evenrank.files import EvenrankError, InputError
 
-GOOD = """alpha = 0.1
-[[rule]]
-measure = "nDCG@10"
-against = "baseline"
-at_least = "-2%"
-[[rule]]
-measure = "ARaB(magnitude='tf')@10"
-at_most = 0.05
-quantity = "vs_ideal_order"
-greatest = 6
-name = "lean"
-"""
-
-
-def test_a_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "budget.toml"
-    path.write_text(GOOD, encoding="utf-8")
-    budget = as_budget(path)
-    first, second = budget.rules
-    assert budget.alpha == 0.1
-    assert (first.bound, first.relative, first.floor, first.against) == (-0.02, True, True, "baseline")
-    assert (second.measure, second.bound, second.floor, second.quantity) == ("ARaB@10", 0.05, False, "vs_ideal_order")
-    assert (first.subject, first.limit) == ("nDCG@10", "at least -2%")
-    assert (second.subject, second.limit, second.name) == ("|ARaB@10 vs ideal order|", "at most 0.05", "lean")
-    assert [str(measure) for measure in budget.measures] == ["nDCG@10", "ARaB@10"]
-    assert (first.greatest, second.greatest) == (None, 6.0)
-    # A rule's values are a rule again.
-    assert as_budget({"rule": [rule.to_dict() for rule in budget.rules]}).rules == budget.rules
-
-
 RULE = 'measure = "nDCG@10"\n'
 
 

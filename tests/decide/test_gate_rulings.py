@@ -119,19 +119,6 @@ def test_parts_against_a_run_are_paired_by_pole() -> None:
     assert (found.n, found.left_out) == (59, 1)
 
 
-def test_parts_of_an_audit_that_are_none() -> None:
-    budget = rule("DeltaAPRF", against="old", at_most=0.05)
-    for parts in ("x", [[0.0] * QUERIES], {}, []):
-        data = parted()
-        data["runs"]["new"]["measures"]["DeltaAPRF"]["parts"] = parts
-        with pytest.raises(EvenrankError, match="parts of DeltaAPRF: expected 2 lists of values"):
-            gate(data, budget=budget)
-    data = parted()
-    del data["runs"]["old"]["measures"]["DeltaAPRF"]["parts"]
-    with pytest.raises(EvenrankError, match="DeltaAPRF has parts in only one of new and old"):
-        gate(data, budget=budget)
-
-
 def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
     data = audit({"AP": OLD + NOISE}, {"AP": OLD})
     data["runs"]["other"] = data["runs"]["old"]
@@ -171,30 +158,6 @@ def test_one_query_has_a_value_that_decides_nothing(budget: Any, value: float, s
     assert "notice" not in found.table()
     with pytest.raises(EvenrankError, match=r"fewer than two queries show nothing|no power is stated"):
         ruling.power(0.0)
-
-
-CENTRED = LEAN - LEAN.mean()
-SIDED = audit({"ARaB@10": CENTRED - 0.3}, {"ARaB@10": CENTRED + 0.2})
-OWN = "ARaB(poles='x,y')@10"
-SHIFT = rule("ARaB@10", against="old", signed=True, at_most=0.5)
-
-
-@pytest.mark.parametrize(
-    ("data", "poles", "budget", "side"),
-    [
-        (SIDED, ["m", "f"], rule("ARaB@10", against="old", at_most=0.9), "(new towards f, old towards m)"),
-        (audit({OWN: CENTRED - 0.3}), None, rule(OWN, at_most=0.9), "towards y"),
-        (SIDED, ["b", "a"], SHIFT, "ARaB@10 (+ b) vs old"),
-        (audit({OWN: LEAN}), None, rule(OWN, signed=True, at_most=0.9), f"{OWN} (+ x)"),
-    ],
-)
-def test_a_size_or_a_value_is_shown_with_its_side(
-    data: dict[str, Any], poles: list[str] | None, budget: dict[str, Any], side: str, snapshot: Any
-) -> None:
-    found = gate({**data, "settings": {"poles": poles}} if poles else data, budget=budget)
-    said = [f"{one.key} of {one.subject} ({one.level}): {one.text}" for one in found.findings]
-    assert "\n".join([found.table(full=True), *said]) == snapshot
-    assert side in " ".join(said)
 
 
 @pytest.mark.parametrize("name", ["::add-mask::x", "a\n::error::b", " ::stop-commands::x", "##[error]x"])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from evenrank.files import EvenrankError
 from ranker_factories import CASES
-from tiny_models import texts, tiny_bert
+from tiny_models import texts
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -68,20 +67,6 @@ def test_scores_are_the_rankers(case: str) -> None:
     for _, part in found.groupby("qid"):
         assert sorted(part["rank"]) == list(range(len(part)))
         assert part.sort_values("rank")["score"].is_monotonic_decreasing
-
-
-def test_a_model_by_its_folder(tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    folder = tiny_bert(tmp_path / "model")
-    given = frame(1)
-    with pytest.raises(EvenrankError, match="set `kind` to bi"):
-        EvenrankReranker(folder)
-    found = EvenrankReranker(folder, kind="bi", device="cpu")(given).set_index("docno")["score"]
-    model = SentenceTransformer(str(folder), device="cpu")
-    queries, passages = given["query"].tolist(), given["text"].tolist()
-    expected = model.similarity_pairwise(model.encode(queries), model.encode(passages)).numpy()
-    np.testing.assert_allclose(found[given["docno"]], expected, atol=1e-5)
 
 
 def test_in_a_pipeline_with_another_text_field() -> None:

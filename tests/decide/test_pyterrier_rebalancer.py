@@ -104,15 +104,6 @@ def test_orders_are_those_of_rebalance(settings: dict[str, object]) -> None:
         )
 
 
-def test_strength_0_is_the_order_that_pyterrier_ranks() -> None:
-    given = frame()
-    # Ties are taken in the order of the rows.
-    given["score"] = (given["score"] // 4).astype(int)
-    found = EvenrankRebalancer("detconstsort", 0, labels=labels(), neutral="n")(given)
-    ranked = pt.model.add_ranks(given.copy().reset_index(drop=True))
-    assert found["rank"].tolist() == ranked["rank"].tolist()
-
-
 def test_what_is_the_same_for_all_queries_is_learnt_or_given() -> None:
     given = frame(3, queries=8)
     tuning = given["qid"].isin(["q0", "q1", "q2"])

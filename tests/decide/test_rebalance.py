@@ -305,35 +305,6 @@ def test_a_bound_met_by_the_run_itself(snapshot: Any) -> None:
     assert "before" not in found.table()
 
 
-def test_nothing_moved_is_explained() -> None:
-    labels = {doc: "mf"[i % 2] for i, doc in enumerate(GROUPS.table["doc_id"].to_list())}
-    for options, why in (
-        ({"strength": 1}, ", no document moved: none is neutral; try fair, detconstsort or shift."),
-        (
-            {"strength": 0.001, "method": "fair", "protected": "m"},
-            ", no document moved: the lists already have what is asked of them.",
-        ),
-        ({"strength": 0}, ": the strength is 0."),
-    ):
-        found = evenrank.rebalance(RUN, labels=labels, **options)  # type: ignore[arg-type]
-        assert (found.changes.moved, found.findings[0].text) == (0, f"Unchanged{why}")
-
-
-def test_a_cost_that_cannot_be_told_has_no_interval() -> None:
-    """What fair chose to protect is said; in two of the queries it moves the second relevant document."""
-    run = {f"q{q}": {f"{q}d{i}": float(-i) for i in range(12)} for q in range(40)}
-    labels = {doc: "m" if i < 8 else "f" for own in run.values() for i, doc in enumerate(own)}
-    qrels = {f"q{q}": {f"{q}d{i}": 1 for i in ((0, 7) if q % 9 == 0 else (0,))} for q in range(40)}
-    found = evenrank.rebalance(run, method="fair", strength=1, labels=labels, qrels=qrels)
-    why = "the two differ in only 2 of 23 queries, where 6 are needed"
-    assert found.findings[1].text.endswith(f"; what that costs cannot be told: {why} (nDCG@10 −.017).")
-    assert "nDCG@10          .983   .966      −.017    –" in found.table()
-    said = (
-        "The method fair protects f, the group that lacks most on the validation queries (`protected` names another)."
-    )
-    assert found.warnings == (said,)
-
-
 def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
     """Of two lists, f are last in one; in the other m and f take turns already."""
     lists = {"apart": "mmmmff", "mixed": "mfmmfm"}

@@ -41,22 +41,6 @@ def test_lexicon_of_toml(tmp_path: Path) -> None:
     assert load_lexicon(path, poles="other,rest").poles == ("other", "rest")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "poles", "assumed"),
-    [
-        ("l.csv", "she,f\nhe,m\n", ("m", "f"), False),
-        # Other groups take the order of the file.
-        ("l.csv", "\ufeffWord,Group\nyoung,young\nteenager,young\nold,old\n", ("young", "old"), True),
-        ("l.toml", 'groups = ["old", "young"]\n[words]\nyoung = ["young"]\nold = ["old"]\n', ("old", "young"), True),
-    ],
-)
-def test_poles_of_two_groups(tmp_path: Path, name: str, text: str, poles: tuple[str, str], assumed: bool) -> None:
-    (tmp_path / name).write_text(text)
-    lexicon = load_lexicon(tmp_path / name)
-    assert (lexicon.poles, lexicon.poles_assumed) == (poles, assumed)
-    assert lexicon.with_poles(f"{poles[1]},rest").poles_assumed is False
-
-
 WORDS = """\
 [words]
 f = ["she", "mom", "mum", "ex-wife", "first lady"]

@@ -12,11 +12,10 @@ import polars as pl
 import pytest
 
 import evenrank as package
-from evenrank.files import EvenrankError, InputError, scan_collection
+from evenrank.files import EvenrankError, InputError
 from evenrank.groups import (
     MAGNITUDES,
     GroupTable,
-    Lexicon,
     Scoring,
     as_group_table,
     builtin_lexicons,
@@ -24,7 +23,6 @@ from evenrank.groups import (
     read_group_table,
     score_batches,
     score_collection,
-    score_texts,
 )
 from given_data import FRAMES, TEXTS, frame
 
@@ -39,22 +37,6 @@ def written(tmp_path: Path, content: str | bytes, name: str = "c.tsv") -> Path:
     return path
 
 
-def test_settings_come_back(tmp_path: Path) -> None:
-    lexicon = Lexicon("mine", ("b", "a", "c"), (("x", "a"), ("y", "b"), ("z", "c")), (0.25, 0.5, 0.25), ("c", "rest"))
-    out = tmp_path / "scores.parquet"
-    score_collection(written(tmp_path, "1\tx y y\n"), out, Scoring(lexicon, "whitespace", ("bool",), 2.5))
-    scores = read_group_table(out)
-    assert (scores.groups, scores.shares, scores.poles) == (("b", "a", "c"), (0.25, 0.5, 0.25), ("c", "rest"))
-    assert scores.settings == {
-        "lexicon": "mine",
-        "groups": ["b", "a", "c"],
-        "shares": [0.25, 0.5, 0.25],
-        "poles": ["c", "rest"],
-        "tokens": "whitespace",
-        "threshold": 2.5,
-    }
-
-
 @FRAMES
 def test_texts_in_memory(tmp_path: Path, make: Any) -> None:
     for number, given in enumerate((TEXTS, frame(list(TEXTS.items()), "docno text", make))):
@@ -66,22 +48,6 @@ def test_texts_in_memory(tmp_path: Path, make: Any) -> None:
     assert as_group_table(as_frame).table.drop("tokens").equals(scored.drop("tokens"))
     with pytest.raises(EvenrankError, match=r"^`engine='ray'` reads files"):
         package.score(TEXTS, out=tmp_path / "2", engine="ray")
-
-
-def test_every_way_gives_the_same_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: Callable[[int], None]
-) -> None:
-    lines = "".join(f"d{i}\t{'she ' * (i % 4)}and {'he ' * (i % 3)}\n" for i in range(99))
-    path = written(tmp_path, lines)
-    expected = score_texts(pl.concat(list(scan_collection(path))), GENDER)
-    assert expected["count_f"].to_list() == [i % 4 for i in range(99)]
-    for size in (1 << 24, 50):
-        block_bytes(size)
-        for cores in (1, 7, None):
-            monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-            assert pl.concat(list(score_batches(scan_collection(path), GENDER))).equals(expected)
-        score_collection(path, tmp_path / "scores.parquet", GENDER)
-        assert read_group_table(tmp_path / "scores.parquet").table.equals(expected)
 
 
 def test_the_reader_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 import given_data
-from evenrank.files import read_run
 from evenrank.groups import as_labels, read_group_table
 from evenrank.mitigation import negative_sampling
 from evenrank.mitigation.negatives import beta, write_negatives
@@ -109,24 +108,14 @@ def written(folder, out, **settings):
     return write_negatives(settings.pop("run", folder / "r.run"), out=out, **(arguments | settings))
 
 
-@pytest.mark.parametrize("format", ["groups", "labeled-list"])
-def test_how_the_run_is_given_and_divided_changes_nothing(format, large, tmp_path, monkeypatch):
-    whole = written(large, tmp_path / "whole.parquet", format=format)
-    expected = pl.read_parquet(tmp_path / "whole.parquet")
-    assert expected.height == whole["queries"] > 50
-    in_memory = written(large, tmp_path / "run.parquet", format=format, run=read_run(large / "r.run").table)
-    run = in_memory["provenance"]["files"][0]
-    assert run["note"] == "in memory"
-    changed = {"settings": whole["settings"] | {"run": "run"}, "provenance": in_memory["provenance"]}
-    assert in_memory == whole | changed
-    assert pl.read_parquet(tmp_path / "run.parquet").equals(expected)
+def test_a_run_in_parts_has_the_same_negatives(large, tmp_path, monkeypatch):
+    whole = written(large, tmp_path / "whole.parquet")
+    names = [f"{{}}.parquet{ending}" for ending in ("", ".manifest.parquet")]
+    expected = [pl.read_parquet(tmp_path / name.format("whole")) for name in names]
     for size in (1, 50):
         monkeypatch.setattr(negative_sampling, "_PART", size)
-        assert written(large, tmp_path / "part.parquet", format=format) == whole
-        assert pl.read_parquet(tmp_path / "part.parquet").equals(expected)
-        assert pl.read_parquet(tmp_path / "part.parquet.manifest.parquet").equals(
-            pl.read_parquet(tmp_path / "whole.parquet.manifest.parquet")
-        )
+        assert written(large, tmp_path / "part.parquet") == whole
+        assert all(pl.read_parquet(tmp_path / n.format("part")).equals(e) for n, e in zip(names, expected, strict=True))
 
 
 @pytest.mark.parametrize("format", ["groups", "labeled-list", "labeled-pair", "n-tuple"])
@@ -256,18 +245,6 @@ def test_bias_of_labels() -> None:
     assert beta(table, "one_minus_neutrality").tolist() == [0.6, 0, 0]
 
 
-def test_scores_made_of_labels_give_the_same(labelled, evenrank) -> None:
-    assert evenrank("score", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet").status == 0
-    options = ("--qrels", "qrels.txt", "--beta", "one_minus_neutrality", "--n", 2, "--share", 1)
-    given = ("--labels", "l.csv", "--neutral", "none")
-    assert evenrank("negatives", "r.run", *given, *options, "--out", "a.parquet").status == 0
-    ended = evenrank("negatives", "r.run", "--scores", "s.parquet", *options, "--out", "b.parquet")
-    assert "candidates without a label: 1 of 6 (1 query)" in ended.err
-    one = pl.read_parquet("a.parquet")
-    assert one.equals(pl.read_parquet("b.parquet"))
-    assert one["doc_id"][0].to_list() == ["d5", "d2", "d1"]
-
-
 def test_labels_as_scores(labelled, evenrank) -> None:
     ended = evenrank("score", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet")
     assert (ended.status, ended.out, ended.err) == (0, "", "4 documents labelled: s.parquet\n")
@@ -309,22 +286,3 @@ def test_the_command_with_labels(labelled, evenrank, snapshot) -> None:
     assert evenrank("negatives", "r.run", *options, *texts, "--out", "set.jsonl").err == ended.err
     docs = json.loads(Path("set.jsonl").read_text().splitlines()[1])["docs"]
     assert docs == ["a dog", "she", "He and he and he", "the answer"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--labels l.csv --lexicon gender-en", "--labels: not with --lexicon"),
-        ("--labels l.csv --magnitudes tf", "--labels: not with --magnitudes"),
-        ("--labels l.csv --engine ray", "--engine: not with --labels"),
-        ("c.tsv --labels o.csv", "o.csv: knows none of the documents: it has 'x', 'y'; asked for 'd1', 'd2'"),
-        ("c.tsv --group-column g", "--group-column needs --labels"),
-        ("", "expected COLLECTION or --labels"),
-    ],
-)
-def test_scoring_refused(options, message, labelled, evenrank) -> None:
-    Path("o.csv").write_text("doc_id,group\nx,m\ny,f\n")
-    ended = evenrank("score", *options.split(), "--out", "s.parquet")
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith(f"evenrank: {message}")
-    assert not Path("s.parquet").exists()

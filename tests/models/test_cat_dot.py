@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 from evenrank.models.encoders import CatRanker, DotRanker
+from evenrank.models.load import load_ranker
 from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
 from evenrank.models.stored import find_model
 from evenrank.training.recipes import RankerRecipe
@@ -94,6 +95,17 @@ def test_dot_saved_scores_as_sentence_transformer(bert: str, tmp_path: Path, set
     np.testing.assert_allclose(flat(DotRanker.load(tmp_path / "saved")), expected, atol=1e-6)
     np.testing.assert_allclose(ranker.score(queries, passages, batch_size=2), expected, atol=1e-5, rtol=1e-6)
     assert vectors[0].shape[1] == settings.get("projection", 32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "settings"), [("cat", "pair", "max_length"), ("dot", "passage", "passage_length")]
+)
+def test_what_is_cut_is_counted(bert: str, kind: str, unit: str, settings: str) -> None:
+    start: Any = ranker_class(kind)
+    scorer = load_ranker(start.from_pretrained(bert, **{settings: 12}))
+    scorer.score(["she"] * 3, ["he runs", "a nurse", "rain " * 30])
+    assert scorer.truncated is not None
+    assert (scorer.truncated.unit, scorer.truncated.cut, scorer.truncated.of) == (unit, 1, 3)
 
 
 def test_two_checkpoints(bert: str, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import evenrank
 from endpoint_cases import DOCUMENTS, QUERIES, REQUESTS, RUN, command, endpoint, every_file, ranked
 from evenrank import Endpoint
-from evenrank.files import EvenrankError, InputError
-from evenrank.models import endpoints
+from evenrank.files import InputError
 from evenrank.models.endpoints import Answers
 from forked import in_forks
 from loopback import Server
@@ -36,32 +35,6 @@ Answers.save = killing
 from evenrank.cli import main
 main()
 """
-
-
-@pytest.mark.parametrize(("api", "concurrency"), [("cohere", 4), ("openai", 1)])
-def test_death_midway_and_a_second_start(
-    api: Any, concurrency: int, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endpoints.Session, "_wait", lambda *_: None)
-    ranked(endpoint(server, api), tmp_path / "whole")
-    undisturbed = server.times_asked()
-    server.bodies.clear()
-    # The server answers three questions and then no more.
-    server.behave = lambda number, _: "drop" if number >= 3 else None
-    model = endpoint(server, api, concurrency=concurrency)
-    with pytest.raises(
-        EvenrankError, match=r"^http://127\.0\.0\.1:\d+/\w+: [^\n]*: the connection was dropped \(7 tries\)$"
-    ):
-        ranked(model, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    answered = server.bodies[:3]
-    server.bodies.clear()
-    server.behave = lambda *_: None
-    run = ranked(model, tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert server.times_asked() + type(undisturbed)(answered) == undisturbed
-    assert set(undisturbed.values()) == {1}
-    assert f": {len(undisturbed) - 3} requests, 3 questions answered before, 0 retries" in run.notes[-1]
 
 
 def test_another_value_in_the_address_is_another_question(server: Server, tmp_path: Path) -> None:

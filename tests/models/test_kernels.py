@@ -21,7 +21,7 @@ pytest.importorskip("safetensors", reason="needs the extra [neural]")
 
 import ranker_factories as factories
 from evenrank.models import word_rankers as word_ranker
-from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
+from evenrank.models.protocol import CandidateLists, Ranker
 from evenrank.models.vocabulary import Vocabulary, collection_vectors, collection_words, padded
 from evenrank.models.word_rankers import (
     EVEN_CENTRES,
@@ -119,21 +119,6 @@ def test_gradient_of_the_kernels_is_that_of_the_formula() -> None:
 
 
 # --- what is particular to one -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_start(kind: str) -> None:
-    ranker: Any = MAKE[kind](0)
-    assert type(ranker) is ranker_class(kind)
-    assert ranker.kind == kind
-    table = ranker.embeddings.weight.detach().numpy()
-    np.testing.assert_array_equal(table[2:], factories.vectors().matrix)
-    assert (table[0] == 0).all()
-    assert 0.3 < np.linalg.norm(table[1]) / np.linalg.norm(table[2:], axis=1).mean() < 3
-    if kind != "match-pyramid":
-        weights = ranker.kernels.weight.detach()
-        assert (weights.shape, ranker.kernels.bias) == ((1, 99 if kind == "conv-knrm" else 11), None)
-        assert 0.007 < weights.abs().max() <= 0.014
 
 
 def test_published_sizes() -> None:

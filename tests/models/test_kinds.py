@@ -161,18 +161,6 @@ def test_a_prompt_that_loses_its_end_is_counted(restored: bool, folders: dict[st
     assert lines[1:] == (() if restored else (lost,))
 
 
-def test_static_embeddings_with_a_limit(tmp_path: Path) -> None:
-    from kind_factories import static
-
-    model = static(tmp_path)
-    model[0].tokenizer.enable_truncation(6)
-    scorer = load_ranker(model, document_prompt="the nurse ")
-    scorer.score(QUERIES, PASSAGES, 4)
-    assert (scorer.truncated, scorer.facts()["reads"]) == (None, 6)
-    ends = scorer.reads_to(QUERIES, PASSAGES)
-    assert ends == [len(" ".join(passage.split()[:4])) for passage in PASSAGES]
-
-
 def test_a_slow_tokeniser_leaves_truncation_unknown(folders: dict[str, ModelFolder], monkeypatch: Any) -> None:
     model = load_encoder(folders["bi"], "float32", "cpu")
     fast = model.preprocess

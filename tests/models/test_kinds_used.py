@@ -6,39 +6,32 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tiny_models import WORDS, texts, tiny_bert, without
+from tiny_models import texts, tiny_bert, without
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-import evenrank
 from evenrank.files import EvenrankError, Run, as_run, read_run, write_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import ModelFolder, find_model
 from evenrank.training.run import ranker_at
-from kind_factories import KINDS, OTHERS, llama
-from loopback import serving
+from kind_factories import llama
 
 QUERIES = {f"q{i}": text for i, text in enumerate(texts(3, 4, seed=1))}
 PASSAGES = {f"d{i}": text for i, text in enumerate(texts(20, 36, seed=2))}
 RUN = {query: {passage: float(-rank) for rank, passage in enumerate(PASSAGES)} for query in QUERIES}
 
 
-def on_cpu(model: Any) -> dict[str, Any]:
-    return {"device": "cpu"} if isinstance(model, str | Path) else {}
-
-
 def refused(model: Any, **settings: Any) -> str:
     with pytest.raises(EvenrankError) as caught:
-        load_ranker(model, **on_cpu(model), **settings)
+        load_ranker(model, **({"device": "cpu"} if isinstance(model, str | Path) else {}), **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -213,11 +206,8 @@ def test_models_of_pylate(folders: dict[str, ModelFolder], tmp_path: Path) -> No
     modules = json.loads((folder / "modules.json").read_text())[:2]
     (folder / "modules.json").write_text(json.dumps(modules))
     facts = load_ranker(str(folder), device="cpu").facts()
-    assert (facts["kind"], facts["query_prompt"], facts["document_prompt"]) == (
-        "late interaction",
-        "query ",
-        "passage ",
-    )
+    found = [facts[key] for key in ("kind", "query_prompt", "document_prompt")]
+    assert found == ["late interaction", "query ", "passage "]
 
 
 def test_other_back_ends(folders: dict[str, ModelFolder]) -> None:
@@ -227,51 +217,3 @@ def test_other_back_ends(folders: dict[str, ModelFolder]) -> None:
     pairs = list(QUERIES.values()), list(PASSAGES.values())[:3]
     expected = load_ranker(folders["late"].path, device="cpu").score(*pairs)
     np.testing.assert_allclose(scorer.score(*pairs), expected, rtol=1e-3, atol=1e-3)
-
-
-# --- rankers that are not sentence-transformers': this library's own, functions and endpoints ------------------------
-
-
-@pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    home = tmp_path_factory.mktemp("others")
-    with serving() as server:
-        yield {name: other.make(home, server.url) for name, other in OTHERS.items()}
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_another_ranker_truncates(name: str, others: dict[str, Any]) -> None:
-    model, kind = others[name], OTHERS[name]
-    scorer = load_ranker(model, **on_cpu(model))
-    passages = list(PASSAGES.values())
-    scorer.score(["she runs"] * 20, passages, 4)
-    longer = sum(len(passage.split()) > (kind.words or 0) for passage in passages)
-    assert 0 < longer <= 20
-    expected = None if kind.unit is None else (kind.unit, longer, 20)
-    found = scorer.truncated
-    assert (found and (found.unit, found.cut, found.of)) == expected
-
-
-LOST = {"static": [0, 0], "causal": None}
-
-
-@pytest.mark.parametrize("name", [*OTHERS, *KINDS])
-def test_position_sensitivity(
-    name: str, others: dict[str, Any], folders: dict[str, ModelFolder], tmp_path: Path
-) -> None:
-    model = others[name] if name in OTHERS else folders[name].path
-    facts = OTHERS[name].facts if name in OTHERS else {"kind": KINDS[name].name}
-    # Of 30 words with the answer the last ones are not read; static embeddings read all.
-    lost = LOST.get(name, None if name in OTHERS and OTHERS[name].words is None else [0, 4])
-    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
-    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
-    paragraphs = []
-    for number, passage in enumerate(passages):
-        answers = [{"text": "Early", "answer_start": passage.index("Early")}]
-        question = f"{WORDS[number]} {WORDS[number + 4]}"
-        paragraphs.append({"context": passage, "qas": [{"id": f"q{number}", "question": question, "answers": answers}]})
-    path = tmp_path / "squad.json"
-    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
-    found = evenrank.position_sensitivity(model, squad=path, places=2, quiet=True, **on_cpu(model)).to_dict()
-    assert found["settings"]["ranker"] | facts == found["settings"]["ranker"]  # type: ignore[index]
-    assert found["moved"]["cut"] == lost  # type: ignore[index]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import evenrank
-from evenrank.files import EvenrankError, Run, read_run
+from evenrank.files import EvenrankError
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 
@@ -21,32 +20,6 @@ QUERIES = {"q1": "first", "q2": "second"}
 def words(query: str, passages: list[str]) -> list[int]:
     """Passages with more words come first; the first query's scores are shifted by 10."""
     return [len(passage.split()) + 10 * (query == "first") for passage in passages]
-
-
-def ranked(run: Run) -> dict[str, list[tuple[str, float]]]:
-    found: dict[str, list[tuple[str, float]]] = {}
-    for query, document, score in run.table.select("query_id", "doc_id", "score").iter_rows():
-        found.setdefault(query, []).append((document, score))
-    return found
-
-
-def test_a_function_from_dicts_to_a_run(tmp_path: Path) -> None:
-    """It is called once per query, with the texts as transformed; its run is written."""
-    texts = {"collection": TEXTS, "queries": QUERIES}
-    assert ranked(evenrank.rerank(RUN, model=words, **texts, depth=1)) == {"q1": [("d1", 13.0)], "q2": [("d3", 2.0)]}
-    calls: list[tuple[str, list[str]]] = []
-
-    def noted(query: str, passages: list[str]) -> np.ndarray:
-        calls.append((query, passages))
-        return np.array(words(query, passages), np.float32)
-
-    settings = {"transform": lambda texts: texts.str.replace("b", "x"), "tag": "mine", "batch_size": 1}
-    result = rerank(RUN, model=noted, **texts, **settings, out=tmp_path / "out.run")
-    assert calls == [("first", ["a x c", "a"]), ("second", ["x b", "a x c"])]
-    assert ranked(result) == {"q1": [("d1", 13.0), ("d2", 11.0)], "q2": [("d1", 3.0), ("d3", 2.0)]}
-    assert ranked(read_run(tmp_path / "out.run")) == ranked(result)
-    assert (result.name, (tmp_path / "out.run").read_text().split("\n")[0].split()[-1]) == ("mine", "mine")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.run", "out.run.card.json"]
 
 
 NUMBERS = ", as a list of real numbers, found"

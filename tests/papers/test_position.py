@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +47,6 @@ from tiny_models import WORDS
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 from evenrank.models.load import load_ranker
-from evenrank.models.stored import find_model, load_kernel_ranker
 from evenrank.papers.encoder import SmallBert, make_encoder
 
 Done = tuple[PositionStudy, Figures, ExperimentPage]
@@ -87,17 +85,6 @@ def test_tables_are_laid_out_as_published(done: Done) -> None:
     assert fifth["TK rotated MS MARCO first"].published["nDCG@10 on SQuAD"] == 0.857
     assert set(fifth["TK SQuAD alone"].measured) == {f"{name} on SQuAD" for name in MEASURES}
     assert fifth["TK SQuAD alone"].here == done[0].settings.models["TK"]
-
-
-def test_an_untrained_kernel_ranker_has_the_vectors_of_a_file(done: Done, tmp_path: Path) -> None:
-    study, file = done[0], tmp_path / "vectors.txt"
-    file.write_text("the 1 0 0 0\nzebrafish 0 1 0 0\n", encoding="utf-8")
-    tk = study.settings.rankers["TK"]
-    rankers = {"TK": {**tk, "ranker": {**tk["ranker"], "vectors": str(file)}}}
-    again = PositionStudy(replace(study.settings, rankers=rankers), tmp_path / "run")
-    for name in ("biased-0", "other-0"):
-        shutil.copytree(study.folder / name, again.folder / name)
-    assert [*load_kernel_ranker(find_model(again.started(0, "TK"))).vocabulary] == ["the"]
 
 
 def test_transfer_and_test_are_of_their_version(done: Done) -> None:

@@ -58,21 +58,6 @@ def test_every_claim_of_every_paper_is_on_the_page(pages: dict[Path, str]) -> No
             assert made["_cell"](claim.text) in pages[made["FOLDER"] / f"{paper}.md"]
 
 
-def test_a_run_is_kept_and_shown(tmp_path: Path) -> None:
-    file = made["keep"](finished(tmp_path, 0.01), tmp_path / "kept")
-    assert file.name == "sampling-real.json"
-    assert set(pl.read_parquet(file.with_suffix(".parquet"))["figure"]) == {"MRR@10 on QS1", "NFaiRR@10 on QS1"}
-    text = made["pages"](made["runs"](tmp_path / "kept"))[made["FOLDER"] / "sampling.md"]
-    (claim,) = (one for one in claims_of("sampling") if one.key == "nfairr_qs1")
-    cells = next(line for line in text.splitlines() if line.startswith(f"| {claim.text}")).split(" | ")
-    assert cells[1] == "not run"
-    assert cells[2].startswith("· ")
-    assert "; needs about" in cells[2]
-    assert "`evenrank experiment sampling --scale real`, 2026-11-21, seeds 0. Stand-ins: M: MiniLM." in text
-    assert "AdvBert †: ranks below BM25." in text
-    assert "(../reproduced/sampling-real.parquet)" in text
-
-
 def test_changing_one_value_changes_a_verdict_of_the_page(tmp_path: Path) -> None:
     file = made["keep"](finished(tmp_path, 0.1), tmp_path / "kept").with_suffix(".parquet")
     one = (pl.col("system") == "M bias-aware") & (pl.col("figure") == "NFaiRR@10 on QS1") & (pl.col("id") == "q7")

@@ -249,6 +249,7 @@ def test_advbert_is_trained_as_published(scale: str) -> None:
     if scale == "full":
         adversary = debias["adversary"]
         assert (adversary["factor"], adversary["weight"], adversary["attack"]) == (1.0, 1.0, True)
+        assert debias["training"]["learning_rate"] == 3e-5
 
 
 @pytest.mark.slow

@@ -22,13 +22,6 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 SETTINGS = StubStudy.settings_of("made", Options())
 
 
-def test_steps_are_done_once_and_in_their_order(tmp_path: Path) -> None:
-    said: list[str] = []
-    figures = StubStudy(SETTINGS, tmp_path, said.append).run(1)
-    assert said == ["made alone", "made a", "made b"]
-    assert figures.systems("MRR") == ["BM25", "BERT-L2 none", "BERT-L2 TS best"]
-
-
 @pytest.mark.slow
 def test_steps_that_are_given_together_are_done_in_other_processes_and_speak_here(tmp_path: Path) -> None:
     said: list[str] = []

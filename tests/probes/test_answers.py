@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.squad import load_squad
 from evenrank.probes.answers import answer_positions, load_answer_positions
 
 SPAN = ("query_id", "doc_id", "answer", "answer_start", "answer_end")
@@ -110,12 +109,6 @@ def test_answers_from_a_pipe_are_read_once(evenrank: Callable[..., Any], tmp_pat
     # The annotated "b" is inside a word, where no match is looked for.
     assert sorted(load_answer_positions(path, annotated=True).table["token"]) == [0, 2]
     assert load_answer_positions(piped(content)).table.equals(every.table)
-    done = evenrank("data", "squad", piped(content), "--out", tmp_path / "c", "--shares", "1 0 0")
-    assert done.status == 0, done.err
-    out = tmp_path / "r.tsv"
-    done = evenrank("rotate", tmp_path / "c" / "collection.tsv", "--out", out, "--answers", piped(content), "--quiet")
-    assert done.status == 0, done.err
-    assert load_squad(f"{out}.answers.json").answers().height == 2
     done = evenrank("position", "answers", path, "--collection", piped("0\tx\n"))
     assert done.status == 2
     assert done.err.endswith(": expected a file, found a pipe: it may be read more than once\n")

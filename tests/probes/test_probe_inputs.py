@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 import evenrank
 from evenrank.files import EvenrankError, as_qrels, as_run
 from evenrank.probes.variant_files import ProbedList, spread
 from evenrank.probes.variants import Varied
-from loopback import score_of, serving
 
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote it {i}" for i in range(8)}
 SWAP = {doc: text.replace("she", "x").replace("he", "she").replace("x", "he") for doc, text in TEXTS.items()}
@@ -84,26 +82,6 @@ def test_one_line_for_what_cannot_be_probed(variants: object, options: dict[str,
     assert "\n" not in str(caught.value)
 
 
-def test_an_endpoint(tmp_path: Path) -> None:
-    scores = np.array([[score_of(query, text) for text in TEXTS.values()] for query in QUERIES.values()])
-    then = np.array([[score_of(query, text) for text in SWAP.values()] for query in QUERIES.values()])
-    signs = np.array([-1.0 if i % 2 else 1.0 for i in range(8)])
-    wanted = (signs * (then - scores) / scores.std(axis=1, keepdims=True)).mean()
-    with serving() as server:
-        endpoint = evenrank.Endpoint(server.url, "cohere", model="m")
-        found = probe(model=endpoint, keep=tmp_path / "out.json")
-        assert found["swap"].means.effect.mean == pytest.approx(wanted)
-        # What was asked is kept.
-        asked = len(server.bodies)
-        assert (tmp_path / "out.json.answers.sqlite").exists()
-        probe(model=endpoint, keep=tmp_path / "out.json")
-        assert len(server.bodies) == asked
-        server.behave = lambda number, body: (413, {}, {"error": "too long"})
-        with pytest.raises(EvenrankError, match=r"^.*413") as caught:
-            probe(model=evenrank.Endpoint(server.url, "tei"))
-        assert "\n" not in str(caught.value)
-
-
 # --- files and manifests ----------------------------------------------------------------------------------------------
 
 
@@ -158,58 +136,6 @@ def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) 
 EIGHT = {f"d{i}": f"{'he and his uncle' if i % 2 else 'she'} wrote it, but the tea was big {i}" for i in range(8)}
 SWAPPED = {doc: re.sub("she|he|his|uncle", lambda m: {"she": "he", "his": "her"}.get(m[0], "she"), text)
         for doc, text in EIGHT.items()}  # fmt: skip
-LARGE = {doc: text.replace("big", "large") for doc, text in EIGHT.items()}
-
-
-def told(variants: object, **options: object) -> Any:
-    return probe(variants, **{"collection": EIGHT, **options})
-
-
-def test_the_notes_of_a_manifest_are_kept(tmp_path: Path) -> None:
-    texts = {doc: f"{text}, Madam" for doc, text in EIGHT.items()}
-    evenrank.variants(texts, kind="swap", out=tmp_path / "a.jsonl", lexicon=LEXICON)
-    noted = json.loads((tmp_path / "a.jsonl.manifest.json").read_text())["notes"]
-    assert len(noted) == 1
-    found = told({"mine": tmp_path / "a.jsonl"}, collection=texts, lexicon=LEXICON)
-    assert f"mine: {noted[0]}" in found.notes
-    # Notes that are no texts are nobody's notes.
-    manifest = tmp_path / "a.jsonl.manifest.json"
-    for notes in ("odd", [1, None], None):
-        manifest.write_text(json.dumps({"kind": "swap", "notes": notes}))
-        found = told({"mine": tmp_path / "a.jsonl"}, collection=texts)
-        assert not any(note.startswith("mine") for note in found.notes)
-
-
-LEXICON = evenrank.Lexicon(
-    "two", ("m", "f"), (("he", "m"), ("she", "f"), ("madam", "f")), (0.5, 0.5), ("m", "f"),
-    pairs=(("he", "she"),),
-)  # fmt: skip
-
-
-def test_what_was_made_is_told_once() -> None:
-    found = told(["swap", "neutral"])
-    made = [note for note in found.notes if "made of the listed passages" in note]
-    names = "swap, placebo of swap, neutral, placebo of neutral"
-    assert made == [f"{names}: made of the listed passages (8 passages), seed 0"]
-
-
-def test_a_placebo_with_fewer_edits(tmp_path: Path) -> None:
-    def table(texts: dict[str, str], edits: list[int]) -> pl.DataFrame:
-        return pl.DataFrame({"doc_id": list(texts), "text": list(texts.values()), "edits": edits})
-
-    swap, placebo = table(SWAPPED, [1, 3] * 4), table(LARGE, [1] * 8)
-    said = "swap: in 4 of 8 passages placebo of swap changes fewer places"
-    files = {}
-    for name, one in (("s", swap), ("p", placebo)):
-        one.write_parquet(tmp_path / f"{name}.parquet")
-        one.write_ndjson(tmp_path / f"{name}.jsonl")
-        one.drop("edits").write_csv(tmp_path / f"{name}.tsv", include_header=False, separator="\t")
-        one.drop("text").write_csv(tmp_path / f"{name}.tsv.edits.tsv", include_header=False, separator="\t")
-        files[name] = [tmp_path / f"{name}.{form}" for form in ("parquet", "jsonl", "tsv")]
-    for first, second in zip(files["s"], reversed(files["p"]), strict=True):
-        assert said in told({"swap": first}, placebos={"swap": second}).notes
-    for first, second in ((SWAPPED, placebo), (swap, LARGE), (swap, swap)):
-        assert not any("fewer" in note for note in told({"swap": first}, placebos={"swap": second}).notes)
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------

@@ -121,19 +121,6 @@ def test_bm25_itself_says_so_and_how_much_was_not_asked() -> None:
     assert said(result)["bm25_itself"] == "This is BM25 itself: only losses against the text can show."
 
 
-def test_an_interval_that_is_unknown_is_not_drawn(texts: pl.DataFrame) -> None:
-    result = scan(texts, run=searched(texts, texts, sample=40), sample=40)
-    section = next(one for one in result.page().sections if one.title == "By depth")
-    rows = section.tables[0].rows
-    assert any(row[1][1] is None for row in rows)
-    (drawing,) = section.draw()
-    layers: Any = drawing.specification["layer"]
-    band, line = (layer["data"]["values"] for layer in layers)
-    known = sum(row[place][1] is not None for row in rows for place in (1, 2, 4, 5))
-    assert (len(band), len(line)) == (known, 4 * len(rows))
-    assert all(row["low"] < row["high"] for row in band)
-
-
 TEXTS = {
     "a": "alpha beta gamma delta epsilon zeta eta theta iota kappa",
     "copy": "alpha beta gamma delta epsilon zeta eta theta iota kappa",
@@ -259,17 +246,6 @@ def test_what_is_lost_and_gained_between_two_retrievers(texts: pl.DataFrame) -> 
     turned = scan(texts, run=old, against=new)
     assert (turned.against.lost, set(turned.against.gained)) == ((), set(gone))
     assert "Its largest loss: not in the index, 20%." in turned.table().replace("\n", " ")
-
-
-def test_queries_without_a_list_and_short_lists_are_said(texts: pl.DataFrame) -> None:
-    whole = searched(texts, texts)
-    some = whole.queries.head(500)
-    rows = whole.table.filter(pl.col("query_id").is_in(some.implode()) & (pl.col("rank") <= 4))
-    result = scan(texts, run=Run.from_table(rows, "engine"))
-    assert result.k == 4
-    count = f"{result.queries - 500:,} of {result.queries:,}"
-    assert said(result)["unlisted"] == f"Queries of which engine has no list, which count as not found: {count}."
-    assert said(result)["short_lists"] == "Lists of engine have at most 4 documents: no more than that is compared."
 
 
 def test_a_ranker_that_cannot_search_ranks_bm25s_first(texts: pl.DataFrame) -> None:

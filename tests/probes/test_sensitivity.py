@@ -98,20 +98,6 @@ def test_a_sample_and_bad_settings(home: Path) -> None:
             sensitivity(home, Early(0.5), **{name: value})
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("m --squad s.json --qrels q", "--squad: not with --qrels"),
-        ("m --qrels q", "expected --squad, or also --collection, --queries, --answers"),
-        ("--squad s.json", "expected MODEL or --endpoint"),
-    ],
-)
-def test_mistakes_are_told(options: str, message: str) -> None:
-    done = command("sensitivity", "--run", "r", *options.split())
-    assert isinstance(done.exception, EvenrankError)
-    assert message in str(done.exception)
-
-
 def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     from ranker_factories import tk

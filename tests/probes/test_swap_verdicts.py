@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import numpy as np
-import polars as pl
 import pytest
 
 import evenrank
-from evenrank.probes.probing import text_lengths
 from evenrank.results.finding import Finding
 from evenrank.search.bm25 import BM25Scorer
 
@@ -48,11 +45,3 @@ def test_a_preference_is_found_where_one_is_planted(probed: Callable[[str], Find
     found = probed("male")
     assert (found.key, found.level) == ("prefers", "shown")
     assert " prefers the male wording: +." in found.text
-
-
-def test_lengths_are_words_and_pieces() -> None:
-    texts = pl.Series(["the old  house", "", "sea"])
-    assert text_lengths(texts, None).tolist() == [[3, 14], [0, 0], [1, 3]]
-    # Without stop words, as BM25 reads them.
-    assert text_lengths(texts, BM25Scorer({"d": "sea"})).tolist() == [[3, 2], [0, 0], [1, 1]]
-    assert text_lengths(texts, None).dtype == np.float64

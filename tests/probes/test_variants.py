@@ -11,10 +11,6 @@ import polars as pl
 import pytest
 
 from evenrank.files import EvenrankError, scan_collection
-from evenrank.groups import load_lexicon
-from evenrank.mitigation.rotation import rotate_texts
-from evenrank.probes.group_wording import neutralised, swapped
-from evenrank.probes.placebos import placebo_of_words
 from evenrank.probes.variants import Varied, variants
 
 PHRASES = [
@@ -41,19 +37,6 @@ def folder(tmp_path: Path) -> Path:
 
 def read(path: Path) -> pl.DataFrame:
     return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_ndjson(path)
-
-
-@pytest.mark.parametrize("kind", ["swap", "placebo any"])
-def test_the_bytes_do_not_depend_on_cores_and_blocks(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: Callable[[int], None], kind: str
-) -> None:
-    contents = set()
-    for number, (size, cores) in enumerate(((1 << 24, 1), (1 << 24, 4), (300, 4), (1000, 1))):
-        block_bytes(size)
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-        make(folder / "c.tsv", kind, folder / f"{number}.jsonl")
-        contents.add((folder / f"{number}.jsonl").read_bytes())
-    assert len(contents) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,25 +75,6 @@ def test_the_manifest_says_what_a_recount_finds(folder: Path, kind: str) -> None
     settings = {"swap": ("swap", None, None, "gender-en", None), "rotate": ("rotate", None, None, None, "sentence")}
     settings["placebo name"] = ("placebo", "swap", "name", "gender-en", None)
     assert tuple(manifest[key] for key in ("kind", "of", "form", "lexicon", "mode")) == settings[kind]
-
-
-def test_the_edits_are_those_of_their_functions() -> None:
-    lexicon = load_lexicon("gender-en")
-    frame = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
-
-    def texts(kind: str, **more: Any) -> list[str]:
-        table = make(TEXTS, kind, **more).table
-        return table["text"].to_list()
-
-    swap = swapped(frame["text"], lexicon)
-    assert texts("neutral") == neutralised(frame["text"], lexicon).texts.to_list()
-    assert texts("placebo synonym") == placebo_of_words(frame, swap.edits, lexicon, "synonym", 3, None).texts.to_list()
-    assert texts("placebo") == texts("placebo any")
-    assert texts("rotate", mode="word") == rotate_texts(frame, 3, "word")[0].to_list()
-    made = make({"d": "She met her mother, the midwife."}, "swap")
-    assert made.notes == ("Left, as the lexicon has no counterpart: 1 group word (midwife 1).",)
-    made = make({"d": "She ran."}, "neutral")
-    assert made.notes == ("1 verb after *they* stays as it is, which may not agree (*they is*).",)
 
 
 def test_an_error_half_way_leaves_nothing(

@@ -328,33 +328,6 @@ def test_hard_debiasing_hides_the_bias_of_words() -> None:
     assert [three.a for three in after.analogies] == ["fa"]
 
 
-def test_few_words_are_said() -> None:
-    pytest.importorskip("sklearn")
-    vectors, sets = planted()
-    found = evaluate_bias(vectors, None, sets)
-    assert found.after is None
-    assert found.settings["train"] == found.settings["most_biased"] * 2 // 5 < 200
-    assert any("not 500" in note for note in found.notes)
-    few = evaluate_bias(vectors.keep(["fa", "ma", "xaa"]), None, sets)
-    assert few.before.recovery is None
-    assert any("fb" in note for note in few.notes)
-
-
-@pytest.mark.parametrize(
-    ("words", "first", "settings", "message"),
-    [
-        (slice(None, None, -1), 0, {}, "their order differs"),
-        (slice(None), 1, {}, "30 and 29 dimensions"),
-        (slice(None), 0, {"count": 0}, "`count`: expected 1 or more, found 0"),
-    ],
-)
-def test_before_and_after_have_to_fit(words, first, settings, message) -> None:
-    vectors, sets = planted()
-    other = Vectors(vectors.words[words], np.ascontiguousarray(vectors.matrix[words, first:]))
-    with pytest.raises(EvenrankError, match=message):
-        evaluate_bias(vectors, other, sets, settings=EvaluationSettings(**settings))
-
-
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [

@@ -28,21 +28,6 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-def test_a_collection_of_several_files_or_in_memory(tmp_path: Path) -> None:
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    for i in (1, 2):
-        (parts / f"{i}.tsv").write_text(f"d{i}\tdog\n")
-    digest = build_index(parts, out=tmp_path / "index", quiet=True).collection
-    assert (digest["files"], digest["bytes"]) == (2, 14)
-    assert isinstance(digest["sha256"], str)
-    assert begin_digest(COLLECTION)()["sha256"] is None
-    run = retrieve(tmp_path / "index", QUERIES, quiet=True)
-    (parts / "2.tsv").write_text("a\tdogs\nb\tdogs\n")
-    note = f"bm25: the collection {parts} has changed since the index was made"
-    assert retrieve(tmp_path / "index", QUERIES, quiet=True).notes == (*run.notes, note)
-
-
 def test_damage_that_keeps_the_size_is_found_where_it_is_asked_for(tmp_path: Path) -> None:
     index = tmp_path / "index"
     for name in build_index(COLLECTION, out=index, rm3=True, quiet=True).files:

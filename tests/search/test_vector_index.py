@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection, sparse_encoder
-from evenrank import RM3, Encoding, build_index, open_index, retrieve
+from evenrank import RM3, Encoding, build_index, retrieve
 from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.text_encoders import TextEncoder
 from evenrank.search import encoded_windows
@@ -81,24 +81,6 @@ def test_equals_the_models_own_similarities(tmp_path: Path, similarity: str) -> 
         scores = dict(found[query])
         assert scores.keys() == texts.keys()
         np.testing.assert_allclose([scores[doc] for doc in texts], row, rtol=0, atol=2e-3 * abs(row).max())
-
-
-def test_says_what_it_is(home: Path) -> None:
-    manifest = open_index(home / "index", check=True).manifest
-    assert (manifest.kind, manifest.documents) == ("dense", DOCUMENTS)
-    model: Any = manifest.model
-    assert (model["query_prompt"], model["document_prompt"]) == ("query: ", "passage: ")
-    run = retrieve(home / "index", QUERIES, k=3, quiet=True)
-    assert run.notes == (
-        "tiny: exact search, vectors of 32 numbers in float16",
-        "tiny: each query is put after the prompt 'query: '",
-        "tiny: each document was put after the prompt 'passage: '",
-    )
-    encoder: Any = run.card["query_encoder"]
-    assert (encoder["query_prompt"], encoder["document_prompt"]) == ("query: ", "passage: ")
-    other = retrieve(home / "index", QUERIES, k=3, quiet=True, encoding=Encoding(query_prompt=""))
-    assert other.notes == (run.notes[0], run.notes[2])
-    assert other.table["score"].to_list() != run.table["score"].to_list()
 
 
 def test_ties_are_broken_by_descending_id_also_at_the_end(home: Path, tmp_path: Path) -> None:

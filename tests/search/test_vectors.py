@@ -7,7 +7,6 @@ import pickle
 import random
 import struct
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,25 +127,6 @@ def test_vectors_that_do_not_fit(words, matrix, message, monkeypatch: pytest.Mon
     monkeypatch.setattr("evenrank.models.vectors._BLOCK", 1)
     with pytest.raises(EvenrankError, match=f"^vectors: {message}"):
         Vectors(words, matrix)
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda folder: (folder / "words.json").unlink(), "words.json"),
-        (lambda folder: (folder / "words.json").write_text('["a", "", "c", "d", "e"]'), ": word 2 is empty"),
-        (lambda folder: (folder / "vectors.safetensors").write_bytes(b"\x10\x00"), "no word vectors"),
-    ],
-)
-def test_damaged_folders(damage: Callable[[Path], None], message: str, tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
-    Vectors(WORDS, MATRIX).save(tmp_path / "v")
-    damage(tmp_path / "v")
-    with pytest.raises(InputError) as error:
-        read_vectors(tmp_path / "v")
-    assert str(error.value).startswith(str(tmp_path / "v"))
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("file", ["words.json", "vectors.safetensors"])

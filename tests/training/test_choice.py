@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-import evenrank
 from evenrank.files import EvenrankError, InputError
-from evenrank.mitigation.ibbr import IBBR
 from evenrank.models.encoders import DotRanker
 from evenrank.training.choice import CheckpointChooser, Rule, Validated, chosen, largest_gap, needed, rule_of, stale
 from evenrank.training.recipes import Recipe, load_recipe
@@ -154,18 +152,6 @@ def test_what_keep_stands_for(gendered: Path, tmp_path: Path) -> None:
             rule_of("fair", lacking, term=True, adversary=False)
     with pytest.raises(InputError, match=r"training\.keep: fair needs \[fairness\]"):
         load_recipe(gendered, ["fairness=", "training.keep=fair"])
-
-
-def test_python_keeps_the_last_without_attributes(gendered: Path) -> None:
-    recipe = load_recipe(gendered)
-    bare = load_validation(load_recipe(gendered, ["fairness="]))
-    records = [{"query": "a", "passages": ["he is", "she is"], "relevance": [1, 0]}] * 4
-    for fairness, rule in ((IBBR(), "last"), (None, "utility"), (IBBR(weight=0.0), "utility")):
-        ranker = DotRanker.from_pretrained(recipe.ranker.model, query_length=8, passage_length=16)
-        made = evenrank.train(ranker, records, fairness=fairness, validation=bare, max_steps=2, evaluate_every=1)
-        assert made.choice.rule == rule
-        assert made.log[-1]["why"] == made.choice.why
-        assert ("the validation has no attributes" in made.choice.why) == (rule == "last")
 
 
 # --- whole trainings --------------------------------------------------------------------------------------------------

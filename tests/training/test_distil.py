@@ -13,7 +13,6 @@ import tomli_w
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sentence_transformers import SentenceTransformer
 
 from evenrank.files import EvenrankError, InputError
 from evenrank.models.encoders import DotRanker
@@ -89,14 +88,6 @@ def test_what_a_run_leaves(task: Path, done: Path) -> None:
     assert f"{result['value']:.4f} on average over 15 texts held out, {result['before']:.4f} before training" in card
     assert "was not audited" in card
     assert differing_keys(load_recipe(done / "recipe.toml"), load_recipe(task / "r.toml", [f'out="{done}"'])) == []
-
-
-def test_the_model_is_one_of_sentence_transformers_and_of_evenrank(task: Path, done: Path) -> None:
-    some = texts(5, 8, seed=3)
-    vectors = SentenceTransformer(str(done / "model"), device="cpu").encode(some)
-    assert vectors.shape == (5, 24)
-    ranker = DotRanker.load(done / "model")
-    np.testing.assert_allclose(ranker.score(some[:1] * 5, some).numpy(), vectors @ vectors[0], atol=1e-5)
 
 
 def test_it_goes_on_from_a_distilled_encoder_and_not_from_one_of_another_size(task: Path, done: Path) -> None:

@@ -81,22 +81,6 @@ def test_several_attributes_are_summed(gendered, tmp_path):
         fair(gendered, tmp_path / "3", f'fairness.attributes=[{{lexicon = "{tmp_path / "number.toml"}"}}]')
 
 
-@pytest.mark.parametrize("kind", ["knrm", "cat"])
-def test_the_fair_term_works_with_any_ranker(gendered, tmp_path, kind):
-    settings = [f"ranker.kind={kind}", "ranker.vector_size=8", "training.batch=8", "training.max_steps=4"]
-    settings += ["training.learning_rate=0.05", "fairness.score=identity", "validation.depths="]
-    settings += ["ranker.model="] if kind == "knrm" else []
-    runs = [fair(gendered, tmp_path / w, *settings, f"fairness.weight={w}") for w in ("10", "0")]
-    first, second = ([line["rank_loss"] for line in logged(run) if "rank_loss" in line] for run in runs)
-    assert first[0] == pytest.approx(second[0])
-    assert first[-1] != second[-1]
-    # The card's own code loads the model.
-    code = card_of(runs[0]).partition("```python\n")[2].partition("```")[0]
-    loaded: dict[str, object] = {}
-    exec(code.replace("PATH OF THIS FOLDER", str(runs[0] / "model")), loaded)
-    assert callable(loaded["model"])
-
-
 def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     settings = ["fairness.weight=[0.1, 5]", "training.batch=8", "training.max_steps=4"]

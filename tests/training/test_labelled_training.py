@@ -21,7 +21,6 @@ from evenrank.mitigation.attributes import attributes_of, scorings_of, sides_by
 from evenrank.mitigation.ibbr import IBBR
 from evenrank.training.adversarial import AdversarialRanker, attack, gendered_by_label, scores_and_vectors
 from evenrank.training.adversarial import gendered as gendered_texts
-from evenrank.training.card import training_summary
 from evenrank.training.lists import PassageGroups, TrainingLists, as_lists, build_lists, collate
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import build_ranker
@@ -90,10 +89,6 @@ def test_the_command_says_what_is_known_and_the_card_audits_by_the_labels(gender
     files = {file["role"]: file for file in result["provenance"]["files"]}
     assert files["labels"]["path"] == str(labels)
     assert "lexicon" not in files
-    known = result["labels"]["gender"]
-    assert 0 < known["known"] < known["passages"]
-    assert 0 < known["known_relevant"] < known["relevant"]
-    assert any("ARaB" in line for line in training_summary(done))
 
 
 def data_of(recipe: Path) -> dict[str, Any]:

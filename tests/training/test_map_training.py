@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -10,20 +9,17 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BertForMaskedLM
 
 import evenrank
 from evenrank.files import EvenrankError, InputError
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, Pairwise
-from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import Ranker
 from evenrank.models.word_rankers import WordRanker
-from evenrank.training.adversarial import AdversarialRanker
 from evenrank.training.lists import as_lists, collate
 from evenrank.training.recipes import RankerRecipe, load_recipe
 from evenrank.training.run import train_recipe
-from tiny_models import WORDS, tiny_bert
+from tiny_models import WORDS
 from training_runs import fair, logged
 
 LISTS = [
@@ -112,21 +108,6 @@ def test_word_vectors_from_python(tmp_path: Path, kind: str) -> None:
     trained = evenrank.train(RankerRecipe(kind=kind, vector_size=8), LISTS, max_steps=2).ranker
     assert isinstance(trained, WordRanker)
     assert set(trained.vocabulary) <= read
-
-
-@pytest.mark.parametrize("kind", [CatRanker, DotRanker])
-def test_a_masked_language_model_is_a_checkpoint(tmp_path: Path, kind: Any) -> None:
-    folder = tiny_bert(tmp_path / "bert", hidden=16, layers=1)
-    BertForMaskedLM.from_pretrained(folder).save_pretrained(folder)
-    assert json.loads((folder / "config.json").read_text())["architectures"] == ["BertForMaskedLM"]
-    ranker = kind.from_pretrained(str(folder))
-    pairs = ["a nurse"] * 2, ["she is a nurse", "he runs home"]
-    before = ranker.score(*pairs)
-    adversarial = AdversarialRanker(ranker, Scoring(load_lexicon("gender-en")))
-    evenrank.train(adversarial, LISTS, max_steps=2, learning_rate=0.01)
-    assert not torch.equal(ranker.score(*pairs), before)
-    ranker.save(tmp_path / "saved")
-    assert torch.equal(kind.load(tmp_path / "saved").score(*pairs), ranker.score(*pairs))
 
 
 def test_the_term_narrows_the_gap_and_its_negative_does_not(checkpoint: str) -> None:

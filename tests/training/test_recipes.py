@@ -33,21 +33,6 @@ def test_the_published_settings():
     assert load_recipe("sampling-cat").data.negatives == 20
 
 
-def test_advbert_as_published():
-    """Rekabsaz et al. 2021, §4, and their program: pairs a batch, rate, ε, epochs, last checkpoint."""
-    recipe = load_recipe("sampling-advbert")
-    training, adversary = recipe.training, recipe.adversary
-    # A relevant passage and another one a list.
-    assert training.batch * training.accumulation * (1 + recipe.data.negatives) == 64
-    assert (training.optimizer, training.learning_rate, training.epsilon) == ("adam", 3e-5, 1e-5)
-    assert (training.schedule, training.warmup, training.weight_decay, training.clip) == ("constant", 0.0, 0.0, 1.0)
-    assert training.learning_rates == {}
-    assert (training.epochs, training.max_steps, training.keep) == (2, -1, "last")
-    assert adversary is not None
-    assert (adversary.label, adversary.factor, adversary.weight) == ("neutrality", 1.0, 1.0)
-    assert (recipe.ranker.kind, recipe.ranker.model) == ("cat", "runs/sampling-cat/model")
-
-
 def test_the_settings_of_train_are_the_keys_of_a_recipe():
     fields = {name: field.annotation for name, field in TrainingRecipe.model_fields.items()}
     assert get_type_hints(TrainingSettings) == fields

@@ -6,7 +6,6 @@ import json
 import math
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,20 +60,6 @@ def test_the_card_has_the_figures_of_an_audit_of_the_same_files(home, gendered, 
     assert validation.tested(run) == (compared["n"], compared["p"])
     # Some of what lies below the depth speaks of a group, or this would show nothing.
     assert own["random"]["measures"]["NFaiRR@10"]["mean"] < 0.9
-
-
-def test_what_a_run_came_to_in_lines():
-    result = {"measure": "RR", "value": 0.41, "first_stage": 0.38, "depth": 50}
-    line = "RR: 0.4100 after re-ranking the first 50 passages, 0.3800 before"
-    assert summary_of(result) == [line]
-    bias = {"delta_aprf": {"gender": 0.01, "age": None}, "delta_aprf_first_stage": {"gender": -0.1, "age": 0.2}}
-    leakage = {"leakage": {"before": {"balanced_accuracy": 0.9}, "after": {"balanced_accuracy": 0.6}}}
-    assert summary_of(result | bias | leakage) == [
-        line,
-        "ΔA-PRF (gender): 0.0100, first stage: -0.1000 (nearer 0 is better)",
-        "ΔA-PRF (age): undefined, first stage: 0.2000 (nearer 0 is better)",
-        "balanced accuracy of an attack: 0.6000, before training 0.9000 (0.5 is chance)",
-    ]
 
 
 WORSE = "This ranker ranks worse than no ranker: RR 0.2000, below the first stage (0.3800)."
@@ -149,39 +134,6 @@ def test_a_card_has_what_the_card_of_its_base_says(tmp_path, monkeypatch):
 
 
 # --- the loss of a step -----------------------------------------------------------------------------------------------
-
-
-WAYS = {
-    "3x2": ["training.batch=3", "training.accumulation=2"],
-    "2x3": ["training.batch=2", "training.accumulation=3"],
-    "3x2 cached": ["training.batch=3", "training.accumulation=2", "training.cached=4"],
-}
-
-
-@pytest.mark.parametrize(
-    ("own", "ways", "steps"),
-    [
-        ([], ("2x3", "3x2 cached"), 3),
-        # Ragged lists, and two relevant passages for some queries.
-        (["loss.name=hinge", "data.negatives=20"], ("3x2",), 4),
-    ],
-    ids=["nll", "hinge"],
-)
-def test_the_loss_does_not_depend_on_how_the_batch_is_split(home, gendered, tmp_path, own, ways, steps):
-    # 16 queries, 6 a step: the last step has 4, in pieces of 3 and 1, or of 2 and 2.
-    settings = [*own, "fairness=", "training.epochs=1", "training.max_steps=", "training.learning_rate=1e-12"]
-    settings.append("validation.depths=")
-    if steps == 4:
-        text = (home / "qrels").read_text(encoding="utf-8") + "".join(f"{i} 0 {i + 30} 1\n" for i in range(0, 16, 3))
-        (tmp_path / "qrels").write_text(text, encoding="utf-8")
-        settings.append(f'data.qrels="{tmp_path / "qrels"}"')
-    whole = logged(fair(gendered, tmp_path / "6", *settings, "training.batch=6"))
-    for way in ways:
-        for first, second in zip(whole, logged(fair(gendered, tmp_path / way, *settings, *WAYS[way])), strict=True):
-            assert first.keys() == second.keys()
-            for key in first.keys() & {"loss", "rank_loss", "grad_norm"}:
-                assert first[key] == pytest.approx(second[key], rel=1e-6, abs=1e-6), (way, key)
-    assert sum("loss" in line for line in whole) == steps
 
 
 def test_what_fills_a_batch_for_several_processes_does_not_count(done):
@@ -282,26 +234,3 @@ def test_two_processes_do_not_train_in_one_folder(gendered, tmp_path):
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_line_of_progress_now_and_then():
-    now, lines = [0.0], []
-    progress = trainer.Progress(clock=lambda: now[0], write=lines.append)
-    state = SimpleNamespace(global_step=0, max_steps=500, is_world_process_zero=True)
-    progress.on_train_begin(None, state, None)
-    for step in range(1, 101):
-        now[0] += 0.7
-        if step % 10 == 0:
-            progress.on_log(None, state, None, logs={"loss": 2.0 - step / 100})
-        progress.on_log(None, state, None, logs={"eval_validation": 0.3})
-        progress.on_step_end(None, state, None)
-    assert lines == [
-        "training steps: 43 of 500 (9%), loss 1.6, 0:00:30 so far, about 0:05:20 left",
-        "training steps: 86 of 500 (17%), loss 1.2, 0:01:00 so far, about 0:04:50 left",
-    ]
-    # A resumed training counts what it has before it.
-    state.global_step, lines[:] = 400, []
-    progress.on_train_begin(None, state, None)
-    now[0] += 31
-    progress.on_step_end(None, state, None)
-    assert lines == ["training steps after step 400: 1 of 100 (1%), loss 1, 0:00:31 so far, about 0:51:09 left"]

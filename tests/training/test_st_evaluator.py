@@ -5,36 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, Run
+from evenrank.files import EvenrankError
 from evenrank.groups import as_labels
 from evenrank.training.sentence_transformers import BiasEvaluator
 from st_models import CANDIDATES, CORPUS, MEASURES, QUERIES, RELEVANT, bi_encoder, cross_encoder, evaluator
 
 KINDS = {id_: id_[0] for id_ in CORPUS}
 """The label of each document: m, f or n."""
-
-
-def test_what_an_evaluator_takes(checkpoint: str) -> None:
-    """Mappings and tables give the same."""
-    model = bi_encoder(checkpoint)
-    table = pl.DataFrame([(q, d) for q, of in CANDIDATES.items() for d in of], ["query_id", "doc_id"], orient="row")
-    judged = [(q, d, 1) for q, of in RELEVANT.items() for d in of]
-    as_tables = BiasEvaluator(
-        pl.DataFrame({"query_id": list(QUERIES), "text": list(QUERIES.values())}),
-        pl.DataFrame({"doc_id": list(CORPUS), "text": list(CORPUS.values())}),
-        pl.DataFrame(judged, ["query_id", "doc_id", "relevance"], orient="row"),
-        Run.from_table(table.with_columns(score=-pl.int_range(pl.len()).cast(pl.Float64))),
-    )
-    expected = evaluator()(model)
-    assert list(expected) == MEASURES
-    assert as_tables(model) == pytest.approx(expected)
-    few = BiasEvaluator({q: QUERIES[q] for q in "01"}, CORPUS, RELEVANT, CANDIDATES, depth=4, measures="P@4 |ARaB|@10")
-    found = few(model)
-    assert list(found) == ["P@4", "AbsoluteMeanARaB@10"]
-    assert found["P@4"] == pytest.approx(np.mean([len({*CANDIDATES[q][:4]} & {*RELEVANT[q]}) / 4 for q in "01"]))
 
 
 @pytest.mark.parametrize("labelled", [False, True])

@@ -13,9 +13,6 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Normalize, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 from torch.nn.functional import kl_div
 from transformers import TrainerCallback
 
@@ -82,23 +79,6 @@ def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkey
     evenrank.train(folder / "model", pl.DataFrame(RECORDS), max_steps=1)
     with pytest.raises(EvenrankError, match=r"^`out`: made contains a training already$"):
         evenrank.train(folder / "model", RECORDS, out="made")
-
-
-def test_a_folder_that_states_its_settings_is_trained_as_it_is(gendered: Path, tmp_path: Path) -> None:
-    modules = [Transformer(load_recipe(gendered).ranker.model, max_seq_length=20), Pooling(16, "mean"), Normalize()]
-    stated = SentenceTransformer(modules=modules, prompts={"query": "the ", "document": "a "}, device="cpu")
-    stated.save_pretrained(str(tmp_path / "stated"), create_model_card=False)
-    recipe = evenrank.RankerRecipe(kind="dot", model=str(tmp_path / "stated"), query_length=8)
-    folder = evenrank.train(recipe, RECORDS, batch=2, max_steps=1, learning_rate=0.01, out=tmp_path / "out").folder
-    model = SentenceTransformer(str(folder / "model"), device="cpu")
-    assert [type(part).__name__ for part in model] == ["Transformer", "Pooling", "Normalize"]
-    assert (model[1].pooling_mode, model.similarity_fn_name, model.prompts) == ("mean", "cosine", stated.prompts)
-    assert (model[0].query_length, model[0].document_length) == (8, 20)
-    line = f"settings in place of those of {tmp_path / 'stated'}: query_length (8, was 20)"
-    card = card_of(folder)
-    assert f"\n- {line}\n" in card
-    assert "\n- reads 8 tokens of a query, and 20 of a passage; pooling: mean\n" in card
-    assert "\nqueries, passages = model.encode_query([" in card
 
 
 def test_lists_in_every_form(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One way in: every public name takes a thing in all its forms, and refuses all else in one line."""
+"""One way in: the readers make the same of all forms of a thing, and every public name refuses all else in one line."""
 
 from __future__ import annotations
 

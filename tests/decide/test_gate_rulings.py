@@ -1,4 +1,4 @@
-"""What makes a ruling: corrections, the number of queries that would decide, parts, what is shown of it."""
+"""What makes a ruling: corrections, the number of queries that would decide, parts, ties, what is shown of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenrank import EvenrankError, gate
+from evenrank import EvenrankError, GateResult, gate
+from evenrank import audit as audit_of
 from evenrank.stats.planning import queries_to_hold
 from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
 
@@ -198,3 +199,40 @@ def test_repeated_queries_do_not_make_a_rule_hold() -> None:
     for wrong in (["a"] * 200, [None] * 200, [0.0]):
         with pytest.raises(EvenrankError, match="no audit's JSON: expected"):
             gate({**data, "query_cluster": wrong}, budget=rule("RR@10", at_least=0.26))
+
+
+# --- ties and missing queries -----------------------------------------------------------------------------------------
+
+TIED = [f"q{n}" for n in range(60)]
+WITHIN = {"measure": "nDCG@10", "against": "baseline", "at_least": "-5%"}
+
+
+def gated(old: dict[str, dict[str, float]], new: dict[str, dict[str, float]], relevant: str) -> GateResult:
+    qrels = {query: {relevant: 1} for query in TIED}
+    audit = audit_of({"old": old, "new": new}, qrels=qrels, baseline="old", measures="nDCG@10", query_clusters="none")
+    result = gate(audit, budget={"rule": [WITHIN]})
+    assert gate(audit.to_dict(values=True), budget={"rule": [WITHIN]}).outcome == result.outcome
+    return result
+
+
+@pytest.mark.parametrize(("relevant", "alone"), [("z", "holds"), ("a", "violated")])
+def test_the_names_of_tied_documents_decide_nothing(relevant: str, alone: str) -> None:
+    """The new run gives ten documents one score: ties are broken by falling id, so z is first and a last."""
+    docs = "abcdefghiz"
+    third = {query: {doc: float(doc == relevant) - 0.1 * place for place, doc in enumerate(docs)} for query in TIED}
+    old = {query: {**scores, "x": 2.0, "y": 3.0} for query, scores in third.items()}
+    tied = {query: dict.fromkeys(docs, 1.0) for query in TIED}
+    result = gated(old, tied, relevant)
+    assert (result.outcome, result.status()) == ("not shown", 3)
+    assert result.findings[1].text == "It depends on the order of tied documents."
+    # The same order without ties is decided.
+    apart = {query: {doc: float(place) for place, doc in enumerate(docs)} for query in TIED}
+    assert gated(old, apart, relevant).outcome == alone
+
+
+def test_queries_that_a_run_lacks_decide_nothing() -> None:
+    old = {query: {"r": 2.0, "d": 1.0} for query in TIED}
+    new = {query: old[query] for query in TIED[:42]}
+    result = gated(old, new, "r")
+    assert result.outcome == "not shown"
+    assert result.findings[1].text == "It depends on the queries that one of the runs lacks."

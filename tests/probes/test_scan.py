@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,24 @@ def texts() -> pl.DataFrame:
 def searched(texts: pl.DataFrame, collection: object, name: str = "engine", **more: Any) -> Run:
     asked = scan_queries(collection, **more).select("query_id", "text")
     return retrieve(texts, asked, k=100, name=name, quiet=True)
+
+
+def planted_encoder(folder: Path, vectors: Mapping[str, Sequence[float]], *, similarity: str = "dot") -> Path:
+    """A saved SentenceTransformer that encodes a text as the mean of its words' ``vectors``; other words are 0."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+
+    words = ["[UNK]", *vectors]
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    rows = np.array(list(vectors.values()), np.float32)
+    weights = np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows])
+    module = StaticEmbedding(tokenizer, embedding_weights=weights)
+    SentenceTransformer(modules=[module], similarity_fn_name=similarity, device="cpu").save(str(folder))
+    return folder
 
 
 # --- planted losses ---------------------------------------------------------------------------------------------------
@@ -255,7 +274,6 @@ def test_a_ranker_that_cannot_search_ranks_bm25s_first(texts: pl.DataFrame) -> N
 
 def test_an_index_at_hand_makes_losses_certain_and_is_kept(tmp_path: Path, texts: pl.DataFrame) -> None:
     pytest.importorskip("sentence_transformers")
-    from planted_encoders import planted_encoder
 
     texts = texts.head(60)
     words = {word: np.eye(8)[row % 8].tolist() for row, word in enumerate(" ".join(texts["text"]).split())}

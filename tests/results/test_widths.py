@@ -18,7 +18,7 @@ from evenrank.papers.claims import Claim, Decided, Effect, Verdict
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import Chart, ExperimentPage, Layout, Row
 from evenrank.results.finding import Finding
-from evenrank.results.page import Page, Section, curve, histogram
+from evenrank.results.page import Page, Section, curve, histogram, make_foldable
 from evenrank.results.table import Column, digits
 from evenrank.results.table import Table as PageTable
 from evenrank.stats.estimate import Estimate
@@ -99,3 +99,19 @@ def test_every_number_can_be_reached(browser: Any, kind: str, tmp_path: Path) ->
     page.goto(write(PAGES[kind](tmp_path), tmp_path / "page.html"))
     assert unreachable(page) == []
     page.close()
+
+
+def html_table(head: list[str], *rows: str) -> str:
+    heads = "".join(f"<th>{one}</th>" for one in head)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table class="plain"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def test_each_figure_says_its_heading() -> None:
+    page = make_foldable(html_table(["Run", "b &amp; &#34;c&#34;"], '<th scope="row">old</th><td>1</td>'))
+    assert '<th role="rowheader" scope="row">old</th>' in page
+    assert '<td role="cell" data-label="b &amp; &quot;c&quot;">1</td>' in page
+    assert page.count('role="columnheader"') == 2
+    # A row that is named by a number says what it is a number of.
+    page = make_foldable(html_table(["from", "n"], "<th>0.2</th><td>1</td>"))
+    assert '<th role="rowheader" data-label="from">0.2</th>' in page

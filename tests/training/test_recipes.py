@@ -85,3 +85,18 @@ def test_a_recipe_survives_its_own_round_trip_whatever_its_texts_hold(tmp_path):
     assert "\x7f" not in text
     (tmp_path / "r.toml").write_text(text, encoding="utf-8")
     assert load_recipe(tmp_path / "r.toml") == recipe
+
+
+def test_advbert_as_published():
+    """Rekabsaz et al. 2021, §4, and their program: pairs a batch, rate, ε, epochs, last checkpoint."""
+    recipe = load_recipe("sampling-advbert")
+    training, adversary = recipe.training, recipe.adversary
+    # A relevant passage and another one a list.
+    assert training.batch * training.accumulation * (1 + recipe.data.negatives) == 64
+    assert (training.optimizer, training.learning_rate, training.epsilon) == ("adam", 3e-5, 1e-5)
+    assert (training.schedule, training.warmup, training.weight_decay, training.clip) == ("constant", 0.0, 0.0, 1.0)
+    assert training.learning_rates == {}
+    assert (training.epochs, training.max_steps, training.keep) == (2, -1, "last")
+    assert adversary is not None
+    assert (adversary.label, adversary.factor, adversary.weight) == ("neutrality", 1.0, 1.0)
+    assert (recipe.ranker.kind, recipe.ranker.model) == ("cat", "runs/sampling-cat/model")

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import ir_measures
+import numpy as np
 import polars as pl
 import pytest
 
 import evenrank
 from evenrank import EvenrankError
-from evenrank.files import as_batches, as_collection, as_qrels, as_queries, as_run
+from evenrank.files import as_batches, as_collection, as_qrels, as_queries, as_run, as_runs
 from evenrank.groups import as_group_table
-from given_data import JUDGED, QRELS, ROWS, RUN, TEXTS
+from given_data import FRAMES, JUDGED, QRELS, ROWS, RUN, TEXTS, frame
 
 SAME = as_run(RUN).table
 
@@ -138,3 +139,16 @@ def test_a_run_goes_back_into_a_dict_and_a_file(tmp_path: Path) -> None:
     assert as_run(frame_of_run).table.equals(SAME)
     with pytest.raises(EvenrankError, match=r"^`run`: expected a path, a Run"):
         evenrank.write_run(5, tmp_path / "r.run")
+
+
+@FRAMES
+def test_whole_numbers_become_text(make: Any) -> None:
+    rows = [(1, 10, 3.0), (1, 20, 2.0), (2, 20, 2.0), (2, 30, 1.0)]
+    table = as_run({1: {10: 3.0, np.int64(20): 2}, 2: {20: 2, 30: 1}}).table
+    assert table["query_id"].to_list() == ["1", "1", "2", "2"]
+    assert table["doc_id"].to_list() == ["10", "20", "20", "30"]
+    assert as_run(frame(rows, "query_id doc_id score", make)).table.equals(table)
+    assert as_qrels({1: {10: True}}).rows() == [("1", "10", 1)]
+    assert [run.name for run in as_runs([RUN, RUN])] == ["run 1", "run 2"]
+    assert as_collection({1: "a", "x": "b"}).rows() == [("1", "a"), ("x", "b")]
+    assert as_collection(frame([(1, "a"), (2, "b")], "id text", make)).rows() == [("1", "a"), ("2", "b")]

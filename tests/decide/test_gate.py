@@ -315,3 +315,12 @@ def test_how_often_equally_good_runs_would_pass(n: int, tries: int) -> None:
     text = f"{n} queries are too few: two equally good runs would pass in about {tries} of 5 tries; with about"
     assert reason(found).startswith(f"{text} {found.n_if_equal}")
     assert found.n_if_equal > n
+
+
+def test_metrics() -> None:
+    result = gate(audit({"nDCG@10": OLD - 0.2}, {"nDCG@10": OLD}), budget=rule(against="baseline", at_least="-2%"))
+    (ruling,) = result.rules
+    assert ruling.limits is not None
+    low, high = ruling.limits
+    expected = {"nDCG@10 vs old": ruling.value, "nDCG@10 vs old/low": low, "nDCG@10 vs old/high": high, "status": 1.0}
+    assert result.metrics() == expected

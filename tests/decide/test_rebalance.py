@@ -319,6 +319,7 @@ def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
     pairs = pl.DataFrame({"doc_id": list(labels), "g": list(labels.values()), "h": ["x", "y"] * 6})
     both = evenrank.rebalance(run, labels=pairs, group_column=["g", "h"], intersect=True, **how)
     assert [one.key for one in both.page().said("answer")] == ["moved_where_needed", "not_measured"]
+    assert both.page().next == (("evenrank audit", "both runs"),)
 
 
 def test_no_output_replaces_an_input(tmp_path: Path) -> None:

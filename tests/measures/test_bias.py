@@ -189,3 +189,19 @@ def test_public_programs_figures(shared_data: Path):
     assert round(float(found.values(measure).mean()), 3) == -0.069
     assert round(float(resolve(measure).expected(found).mean()), 3) == -0.039
     assert round(found.lists.tie_share(10), 2) == 0.71
+
+
+def test_constant_scorer_gets_one_and_its_tie_mean_a_half():
+    found = Evaluation(
+        one_run(a=0.0, b=0.0, c=0.0, d=0.0),
+        table(doc_id=list("abcd"), count_f=[0, 2, 0, 0], count_m=[2, 0, 0, 0], neutrality=[0.0, 0, 1, 1],
+              magnitude_tf_words_f=[0.0, 1, 0, 0], magnitude_tf_words_m=[1.0, 0, 0, 0]),
+        pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 1]}),
+    )  # fmt: skip
+    measure = parse_measure("APRF(group='m')")
+    close(found.values(measure), [1.0])
+    close(resolve(measure).expected(found), [0.5])
+    close(resolve(measure).bounds(found), [[0.0], [1.0]])
+    draws = np.array([pair[0][0] for pair in DeltaAPRF.drawn_parts(found)])
+    assert set(np.round(draws, 9)) == {0.0, 0.5, 1.0}
+    assert abs(draws.mean() - 0.5) < 0.1

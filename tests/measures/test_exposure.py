@@ -192,3 +192,14 @@ def test_label_bounds_are_those_over_all_labels(seed: int, k: int, parameters: s
             close([bounds[0][i], bounds[1][i]], [min(defined), max(defined)])
     for text in ("AWRF(target='candidates')@3", "NDKL@3", "nDCG@3", "DeltaAPRF"):
         assert resolve(parse_measure(text)).label_bounds(found) is None
+
+
+def test_a_ratio_is_averaged_over_orders_where_sums_differ() -> None:
+    # f or half of m at the first rank: 1 or 0, though f has 2/3 of the expected exposure. In r, exactly 1 or 0.
+    table = plain.labels({"f": (1, 0), "half": (0, 0.5), "m": (0, 1)}, "fm")
+    run = pl.DataFrame({"query_id": [*"qqrr"], "doc_id": ["f", "half", "f", "m"], "score": [1.0] * 4})
+    found = Evaluation(Run.from_table(run), table)
+    for values in (lambda m: resolve(m).expected(found), found.random_values):
+        drawn, exact = values(parse_measure("Exposure(group='f')@1"))
+        assert 0.4 < drawn < 0.6
+        assert exact == 0.5

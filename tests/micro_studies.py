@@ -19,7 +19,7 @@ WORDS = {"passage_length": 32, "vector_size": 8}
 def micro_ibbr() -> ibbr.IBBRSettings:
     return replace(
         ibbr.IBBRStudy.settings_of("tiny", Options()),
-        seeds=(0,),
+        seeds=(0, 1),
         planted=SyntheticConfig(
             passages=880,
             queries=220,
@@ -34,7 +34,7 @@ def micro_ibbr() -> ibbr.IBBRSettings:
         depth=30,
         base={**TRAINING, "keep": "last"},
         fair={**TRAINING, "max_steps": 4, "keep": "last", "evaluate_every": 2},
-        weights={"PD": (0.03,), "TS": (0.03,)},
+        weights={"PD": (0.03,), "TS": (0.03, 0.1)},
         scores=(("sigmoid", 0.1),),
         baselines={"KNRM": {"ranker": {"kind": "knrm", **WORDS}, "training": {**TRAINING, "max_steps": 1}}},
     )
@@ -47,7 +47,7 @@ def micro_sampling() -> sampling.SamplingSettings:
     debias = {**settings.debias, "training": {**settings.debias["training"], "learning_rate": 1e-3}}
     return replace(
         settings,
-        seeds=(0,),
+        seeds=(0, 1),
         planted=SyntheticConfig(passages=800, queries=80, sentences=3, relevant=4, male_share=0.75),
         sizes={"train": 30, "valid": 10, "dev": 40},
         depth=20,
@@ -62,7 +62,7 @@ def micro_sampling() -> sampling.SamplingSettings:
 def micro_expansion() -> expansion.ExpansionSettings:
     return replace(
         expansion.ExpansionStudy.settings_of("tiny", Options()),
-        seeds=(0,),
+        seeds=(0, 1),
         planted=SyntheticConfig(passages=300, queries=24, relevant=2, sentences=4, relevance_gender_rate=0.8),
         vector_size=8,
         depth=50,
@@ -82,7 +82,7 @@ def micro_position(encoder: str) -> position.PositionSettings:
     training = {"batch": 10, "max_steps": 2, "evaluate_every": 1}
     return replace(
         settings,
-        seeds=(0,),
+        seeds=(0, 1),
         models={name: settings.models[name] for name in ("BERT_DOT", "TK")},
         few=("BERT_DOT",),
         planted={

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,32 +33,6 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 SYSTEMS = (REGULAR, BIASED, DEBIASED, *FUSED)
 Judged = dict[str, dict[str, int]]
 Grades = dict[str, list[int]]
-
-
-def by_hand(folder: Path, weight: float = 0.9) -> ExpansionStudy:
-    """Forty queries of which ten change, all alike: AP .50 biased, .40 debiased, P30 .015 apart; a seed of ``real``."""
-    study = ExpansionStudy(replace(ExpansionStudy.settings_of("real", Options()), seeds=(0,)), folder)
-    ids, one_in_four = [f"q{i}" for i in range(40)], np.arange(40) % 4 == 0
-    found = Figures(True)
-    for name, ap, changed_by in ((REGULAR, 0.8, 0.0), (BIASED, 0.5, 0.0), (DEBIASED, 0.5, -0.1)):
-        found.add("MAP", name, 0, ids, ap + changed_by * one_in_four)
-        found.add("P30", name, 0, ids, ap / 10 + 0.15 * changed_by * one_in_four)
-    found.add("MAP", "random", 0, ids, np.full(40, 0.1))
-    found.write(study.shared(0) / "searched-values.parquet")
-    changes = {"query_id": ids[::4], "before": [["nurse", "ward"]] * 10, "after": [["nurse", "sea"]] * 10}
-    pl.DataFrame(changes).write_parquet(study.shared(0) / "changes.parquet")
-    (study.shared(0) / "counts.json").write_text('{"words": [9, 9], "missing": 1, "unexpanded": 2}', encoding="utf-8")
-    (study.shared(0) / "collection.tsv").write_text("d\tward\n", encoding="utf-8")
-    (study.shared(0) / "queries.tsv").write_text("".join(f"{i}\tasked {i}\n" for i in ids), encoding="utf-8")
-    (study.shared(0) / "qrels.txt").write_text("q0 0 d 1\n", encoding="utf-8")
-    fused = Figures(True)
-    for name in FUSED:
-        fused.add("MAP", name, 0, ids, np.full(40, 0.8))
-        fused.add("P30", name, 0, ids, np.full(40, 0.08))
-        fused.add("λ", name, 0, [f"fold {i}" for i in range(5)], np.full(5, weight), "folds")
-    fused.write(study.home(0) / "tuned-values.parquet")
-    Figures(True).write(study.home(0) / "recovered-values.parquet")
-    return study
 
 
 @dataclass(frozen=True)
@@ -96,9 +71,13 @@ class Slow:
 
 
 @pytest.fixture(scope="module")
-def expected(done: Done) -> Slow:
+def expected(done: Done) -> list[Slow]:
+    return [slowly(done.study, seed) for seed in (0, 1)]
+
+
+def slowly(study: ExpansionStudy, seed: int) -> Slow:
     """Nearest words by loops, AP, P30 and nDCG@10 from sorted lists, λ by trying all."""
-    settings, home = done.study.settings, done.study.folder / "data-0"
+    settings, home = study.settings, study.folder / f"data-{seed}"
     queries = read_queries(home / "queries.tsv")
     judged: Judged = {}
     for query, doc, grade in read_qrels(home / "qrels.txt").select("query_id", "doc_id", "relevance").iter_rows():
@@ -113,7 +92,7 @@ def expected(done: Done) -> Slow:
         runs[name] = search(pl.DataFrame(asked, ["query_id", "text"], orient="row"))
     grades, weights = {name: grades_of(run, judged) for name, run in runs.items()}, {}
     for name, of in FUSED.items():
-        grades[name], weights[name] = fused(runs[REGULAR], runs[of], judged, settings.folds)
+        grades[name], weights[name] = fused(runs[REGULAR], runs[of], judged, settings.folds, seed)
     values = {
         name: {
             query: (slow.ap(found, len(found), [*judged[query].values()]), slow.precision(found, 30))
@@ -141,10 +120,10 @@ def grades_of(run: Run, judged: Judged) -> Grades:
     return {query: [known.get(doc, 0) for doc, _ in found.get(query, [])] for query, known in judged.items()}
 
 
-def fused(first: Run, second: Run, judged: Judged, folds: int) -> tuple[Grades, list[float]]:
+def fused(first: Run, second: Run, judged: Judged, folds: int, seed: int) -> tuple[Grades, list[float]]:
     """Each query with the λ that is best on the other folds, the larger of equal ones."""
     asked = sorted(judged)
-    fold = np.random.default_rng([0, folds]).permutation(np.arange(len(asked)) % folds)
+    fold = np.random.default_rng([seed, folds]).permutation(np.arange(len(asked)) % folds)
     parts = range(100, -1, -1)
     runs = (evenrank.interpolate([first, second], weights=[part, 100 - part]) for part in parts)
     every = [grades_of(run, judged) for run in runs]
@@ -169,63 +148,59 @@ PUBLISHED = {
 """Table 1 as printed."""
 
 
-def problems(done: Done, expected: Slow) -> list[str]:
+def problems(done: Done, expected: list[Slow]) -> list[str]:
     """Where Tables 1 and 2 and the published figures differ from the second way, each in words."""
     wrong = []
     for name in SYSTEMS:
-        row, values = done.layout("Table 1")[name], expected.values[name]
+        row = done.layout("Table 1")[name]
+        queries = [([*of.values[name]], of.changed) for of in expected]
         columns = [(place, figure, part) for part in (0, 1) for place, figure in enumerate(MEASURES)]
         for (place, figure, part), printed in zip(columns, PUBLISHED[name], strict=True):
             column = f"{figure} of changed" if part else figure
-            mean = np.mean([values[query][place] for query in (expected.changed if part else values)])
+            means = [
+                np.mean([of.values[name][query][place] for query in chosen[part]])
+                for of, chosen in zip(expected, queries, strict=True)
+            ]
             found = row.measured[column].mean if column in row.measured else None
-            if found is None or abs(found - mean) > 1e-9 or row.published.get(column) != printed:
-                wrong.append(f"{name}, {column}: {found}, expected {mean}; published {row.published}")
-    texts = dict(done.study.text(0).queries.select("query_id", "text").iter_rows())
+            if found is None or abs(found - np.mean(means)) > 1e-9 or row.published.get(column) != printed:
+                wrong.append(f"{name}, {column}: {found}, expected {np.mean(means)}; published {row.published}")
+    first, texts = expected[0], dict(done.study.text(0).queries.select("query_id", "text").iter_rows())
     listed = {line[0]: line for line in done.page.extra[0].rows}
-    for query in expected.changed:
-        gaps = np.subtract(*(expected.values[name][query] for name in (BIASED, DEBIASED)))
+    for query in first.changed:
+        gaps = [
+            one - other for one, other in zip(*(first.values[name][query] for name in (BIASED, DEBIASED)), strict=True)
+        ]
         line = listed.pop(texts[query], None)
-        if (abs(gaps).max() > 0.01) != (line is not None) or (line and line[3:5] != pytest.approx(gaps, abs=1e-9)):
+        if (max(map(abs, gaps)) > 0.01) != (line is not None) or (line and line[3:5] != pytest.approx(gaps, abs=1e-9)):
             wrong.append(f"Table 2, {texts[query]}: {line}, expected {gaps}")
     return wrong + [f"Table 2, {text}: unexpected" for text in listed]
 
 
-def test_tables_1_and_2_by_a_second_way(done: Done, expected: Slow) -> None:
+def test_tables_1_and_2_by_a_second_way(done: Done, expected: list[Slow]) -> None:
     assert problems(done, expected) == []
     assert len(done.page.extra[0].rows) > 2
     changes = done.study.changes(0)
-    assert {*changes["query_id"]} == expected.changed
+    assert {*changes["query_id"]} == expected[0].changed
     words = dict(zip(changes["query_id"], changes["before"], strict=True))
-    assert all(expected.words[BIASED][query] == list(words[query]) for query in expected.changed)
+    assert all(expected[0].words[BIASED][query] == list(words[query]) for query in expected[0].changed)
 
 
-def test_shares_and_weights_by_a_second_way(done: Done, expected: Slow) -> None:
-    row, (before, after) = done.layout("Text")["debiasing"], (expected.values[name] for name in (BIASED, DEBIASED))
-    measured = {name: one.mean for name, one in row.measured.items()}
-    assert (measured["changed"], row.published["changed"]) == (len(expected.changed) / len(before), 0.2)
-    for place, figure in enumerate(MEASURES):
-        gaps = [before[query][place] - after[query][place] for query in expected.changed]
-        large = [gap for gap in gaps if abs(gap) > 0.01]
-        assert measured[f"substantial by {figure}"] == pytest.approx(len(large) / len(before))
-        assert measured[f"substantial by {figure}, of changed"] == pytest.approx(len(large) / len(gaps))
-        assert measured[f"favours debiased by {figure}"] == pytest.approx(np.mean(np.less(large, 0)))
-        means = [np.mean([value[place] for value in of.values()]) for of in (before, after)]
-        assert done.layout("Table 1")[DEBIASED].changes[figure][0] == pytest.approx(means[1] / means[0] - 1)
-    for name in FUSED:
-        assert [*done.figures.values["λ", name][0].values()] == expected.weights[name]
+def test_weights_by_a_second_way(done: Done, expected: list[Slow]) -> None:
+    for seed, name in product((0, 1), FUSED):
+        assert [*done.figures.values["λ", name][seed].values()] == expected[seed].weights[name]
 
 
-def test_mutant_biased_and_debiased_exchanged(done: Done, expected: Slow, tmp_path: Path) -> None:
+def test_mutant_biased_and_debiased_exchanged(done: Done, expected: list[Slow], tmp_path: Path) -> None:
     class Exchanged(ExpansionStudy):
         def vectors(self, seed: int) -> tuple[Vectors, Vectors]:
             return super().vectors(seed)[::-1]
 
-    for part in ("data-0", "seed-0"):
+    for part in ("data-0", "data-1", "seed-0", "seed-1"):
         shutil.copytree(done.study.folder / part, tmp_path / part)
     mutant = Exchanged(done.study.settings, tmp_path)
-    (tmp_path / "data-0" / "searched-values.parquet").unlink()
-    mutant.searched(0)
+    for seed in (0, 1):
+        (tmp_path / f"data-{seed}" / "searched-values.parquet").unlink()
+        mutant.searched(seed)
     figures = mutant.figures()
     found = problems(Done(mutant, figures, report.page_of(mutant, figures)), expected)
     assert any(line.startswith(f"{BIASED}, MAP:") for line in found)
@@ -233,9 +208,93 @@ def test_mutant_biased_and_debiased_exchanged(done: Done, expected: Slow, tmp_pa
     assert [verdicts(one)["lean"] for one in (done.figures, figures)] == ["supported", "not supported"]
 
 
+def test_mutant_sign_flipped_in_table_2(done: Done, expected: list[Slow], monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ExpansionStudy.differences
+
+    def flipped(*given: Any) -> pl.DataFrame:
+        return right(*given).with_columns(-pl.col("MAP"), -pl.col("P30"))
+
+    monkeypatch.setattr(ExpansionStudy, "differences", flipped)
+    page = report.page_of(done.study, figures := done.study.figures())
+    assert any(line.startswith("Table 2") for line in problems(replace(done, page=page), expected))
+    # What favours the debiased vectors favours the biased ones.
+    shares = [one.mean("favours debiased by MAP", "debiasing") for one in (done.figures, figures)]
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow]) -> None:
+    def swapped(row: report.Row) -> report.Row:
+        measured = {name: report.Estimate(value, None, 1) for name, value in row.published.items()}
+        return replace(row, measured=measured, published={name: one.mean for name, one in row.measured.items()})
+
+    layouts = tuple((layout, tuple(map(swapped, rows))) for layout, rows in done.page.layouts)
+    mutant = replace(done, page=replace(done.page, layouts=layouts))
+    assert len(problems(mutant, expected)) == 4 * len(SYSTEMS)
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
 def verdicts(figures: Figures) -> dict[str, str]:
     decided = (one.decided(figures, {"Regular": "a", "Expansion": "b"}, "micro") for one in claims_of("expansion"))
     return {one.claim.key: one.verdict.state for one in decided}
+
+
+def by_hand(folder: Path, weight: float = 0.9) -> ExpansionStudy:
+    """Forty queries of which ten change, all alike: AP .50 biased, .40 debiased, P30 .015 apart; a seed of ``real``."""
+    study = ExpansionStudy(replace(ExpansionStudy.settings_of("real", Options()), seeds=(0,)), folder)
+    ids, one_in_four = [f"q{i}" for i in range(40)], np.arange(40) % 4 == 0
+    found = Figures(True)
+    for name, ap, changed_by in ((REGULAR, 0.8, 0.0), (BIASED, 0.5, 0.0), (DEBIASED, 0.5, -0.1)):
+        found.add("MAP", name, 0, ids, ap + changed_by * one_in_four)
+        found.add("P30", name, 0, ids, ap / 10 + 0.15 * changed_by * one_in_four)
+    found.add("MAP", "random", 0, ids, np.full(40, 0.1))
+    found.write(study.shared(0) / "searched-values.parquet")
+    changes = {"query_id": ids[::4], "before": [["nurse", "ward"]] * 10, "after": [["nurse", "sea"]] * 10}
+    pl.DataFrame(changes).write_parquet(study.shared(0) / "changes.parquet")
+    (study.shared(0) / "counts.json").write_text('{"words": [9, 9], "missing": 1, "unexpanded": 2}', encoding="utf-8")
+    (study.shared(0) / "collection.tsv").write_text("d\tward\n", encoding="utf-8")
+    (study.shared(0) / "queries.tsv").write_text("".join(f"{i}\tasked {i}\n" for i in ids), encoding="utf-8")
+    (study.shared(0) / "qrels.txt").write_text("q0 0 d 1\n", encoding="utf-8")
+    fused = Figures(True)
+    for name in FUSED:
+        fused.add("MAP", name, 0, ids, np.full(40, 0.8))
+        fused.add("P30", name, 0, ids, np.full(40, 0.08))
+        fused.add("λ", name, 0, [f"fold {i}" for i in range(5)], np.full(5, weight), "folds")
+    fused.write(study.home(0) / "tuned-values.parquet")
+    Figures(True).write(study.home(0) / "recovered-values.parquet")
+    return study
+
+
+def test_rows_by_hand(tmp_path: Path) -> None:
+    study = by_hand(tmp_path)
+    figures = study.figures()
+    page = report.page_of(study, figures)
+    done = Done(study, figures, page)
+    rows = done.layout("Table 1")
+    # (30 × .5 + 10 × .4) / 40 and the change from biased; on the ten that change −.1 / .5.
+    row = rows[DEBIASED]
+    assert (row.measured["MAP"].mean, row.measured["MAP of changed"].mean) == pytest.approx((0.475, 0.4))
+    assert (row.changes["MAP"][0], row.changes["MAP of changed"][0]) == pytest.approx((-0.05, -0.2))
+    assert (row.published["MAP"], row.published["MAP of changed"]) == (0.105, 0.117)
+    # Against the regular ranking.
+    assert rows[f"{REGULAR} + {BIASED}"].changes["MAP"][0] == 0
+    text = done.layout("Text")["debiasing"]
+    found = {name: (one.mean, text.published.get(name)) for name, one in text.measured.items()}
+    assert found == {
+        "changed": (0.25, 0.2),
+        "substantial by MAP": (0.25, 0.06),
+        "substantial by P30": (0.25, 0.07),
+        "substantial by MAP, of changed": (1.0, 0.33),
+        "substantial by P30, of changed": (1.0, 0.38),
+        "favours debiased by MAP": (0.0, None),
+        "favours debiased by P30": (0.0, None),
+    }
+    lines = page.extra[0].rows
+    assert lines[0] == ("asked q0", "ward", "sea", pytest.approx(0.1), pytest.approx(0.015))
+    assert len(lines) == 10
+    weight = done.layout("Weights")[f"{REGULAR} + {BIASED}"]
+    assert (weight.measured["λ"].mean, weight.published["λ"]) == (pytest.approx(0.9), 0.9)
 
 
 def test_analogies_by_a_second_way() -> None:
@@ -339,58 +398,3 @@ def text_file(path: Path, vectors: Vectors) -> str:
     lines = [" ".join([w, *(f"{x:.9g}" for x in v)]) for w, v in zip(vectors.words, vectors.matrix, strict=True)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
-
-
-def test_rows_by_hand(tmp_path: Path) -> None:
-    study = by_hand(tmp_path)
-    figures = study.figures()
-    page = report.page_of(study, figures)
-    done = Done(study, figures, page)
-    rows = done.layout("Table 1")
-    # (30 × .5 + 10 × .4) / 40 and the change from biased; on the ten that change −.1 / .5.
-    row = rows[DEBIASED]
-    assert (row.measured["MAP"].mean, row.measured["MAP of changed"].mean) == pytest.approx((0.475, 0.4))
-    assert (row.changes["MAP"][0], row.changes["MAP of changed"][0]) == pytest.approx((-0.05, -0.2))
-    assert (row.published["MAP"], row.published["MAP of changed"]) == (0.105, 0.117)
-    # Against the regular ranking.
-    assert rows[f"{REGULAR} + {BIASED}"].changes["MAP"][0] == 0
-    text = done.layout("Text")["debiasing"]
-    found = {name: (one.mean, text.published.get(name)) for name, one in text.measured.items()}
-    assert found == {
-        "changed": (0.25, 0.2),
-        "substantial by MAP": (0.25, 0.06),
-        "substantial by P30": (0.25, 0.07),
-        "substantial by MAP, of changed": (1.0, 0.33),
-        "substantial by P30, of changed": (1.0, 0.38),
-        "favours debiased by MAP": (0.0, None),
-        "favours debiased by P30": (0.0, None),
-    }
-    lines = page.extra[0].rows
-    assert lines[0] == ("asked q0", "ward", "sea", pytest.approx(0.1), pytest.approx(0.015))
-    assert len(lines) == 10
-    weight = done.layout("Weights")[f"{REGULAR} + {BIASED}"]
-    assert (weight.measured["λ"].mean, weight.published["λ"]) == (pytest.approx(0.9), 0.9)
-
-
-def test_mutant_sign_flipped_in_table_2(done: Done, expected: list[Slow], monkeypatch: pytest.MonkeyPatch) -> None:
-    right = ExpansionStudy.differences
-
-    def flipped(*given: Any) -> pl.DataFrame:
-        return right(*given).with_columns(-pl.col("MAP"), -pl.col("P30"))
-
-    monkeypatch.setattr(ExpansionStudy, "differences", flipped)
-    page = report.page_of(done.study, figures := done.study.figures())
-    assert any(line.startswith("Table 2") for line in problems(replace(done, page=page), expected))
-    # What favours the debiased vectors favours the biased ones.
-    shares = [one.mean("favours debiased by MAP", "debiasing") for one in (done.figures, figures)]
-    assert sum(shares) == pytest.approx(1)
-
-
-def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow]) -> None:
-    def swapped(row: report.Row) -> report.Row:
-        measured = {name: report.Estimate(value, None, 1) for name, value in row.published.items()}
-        return replace(row, measured=measured, published={name: one.mean for name, one in row.measured.items()})
-
-    layouts = tuple((layout, tuple(map(swapped, rows))) for layout, rows in done.page.layouts)
-    mutant = replace(done, page=replace(done.page, layouts=layouts))
-    assert len(problems(mutant, expected)) == 4 * len(SYSTEMS)

@@ -322,9 +322,6 @@ def test_analogies_by_a_second_way() -> None:
     assert 0 < back.sum() < len(back)
 
 
-# --- scales ----------------------------------------------------------------------------------------------------------
-
-
 def problems_of(scale: str, folder: Path, **given: Any) -> str:
     study = ExpansionStudy(ExpansionStudy.settings_of(scale, Options(**given)), folder)
     return "\n".join(need.problem for need in study.needs() if need.problem)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evenrank.files import reading
-from spread import LONGEST, TOGETHER
+from spread import LONGEST
 
 # How long an example takes is no finding: the cores may be shared.
 COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -43,21 +43,6 @@ gc.disable()
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 """This process, of those of pytest-xdist: gw0, gw1, …"""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """``--dist loadfile``, with the files of ``spread.TOGETHER`` as one."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid).removeprefix("tests/")
-            return TOGETHER.get(file, file)
-
-    return Scheduling(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:

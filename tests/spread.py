@@ -20,6 +20,3 @@ LONGEST = (
     "test_readme.py",
 )
 """The files that take longest, from the longest: begun last, one of them would leave the other processes waiting."""
-
-TOGETHER: dict[str, str] = {}
-"""Files that share a fixture which takes long, and the file whose process also runs them."""

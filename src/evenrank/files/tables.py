@@ -162,7 +162,7 @@ def pick(values: Picked, rows: Array) -> Picked:
 def text_bytes(texts: pl.Series) -> tuple[Array, Array]:
     """The UTF-8 bytes [B] of texts [N], and the offsets [N + 1] of each text's start and the last one's end."""
     require_fast("reading the bytes of texts")
-    # As polars' oldest level has it, with offsets of 64 bits.
+    # The oldest form of Arrow that polars writes has offsets of 64 bits.
     column = texts.cast(pl.String).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = column.buffers()
     begins = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]

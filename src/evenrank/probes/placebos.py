@@ -160,13 +160,15 @@ def placebo_of_words(
     for row, (doc_id, text) in zip(rows.tolist(), chosen.iter_rows(), strict=True):
         of_queries = asked.get(doc_id, frozenset())
         spans = [(start, end) for start, end, _ in gendered_spans(text, lexicon)]
-        spans += [(start, end) for start, end in word_spans(text) if folded(text[start:end]) in of_queries]
+        if of_queries:
+            spans += [(start, end) for start, end in word_spans(text) if folded(text[start:end]) in of_queries]
         draw = mix(mix((seed + GOLDEN) & MASK) ^ mix(fnv(doc_id.encode())))
         places: list[Place] = []
         wanted = int(edits[row])
         if form in ("synonym", "any"):
-            found = _synonym_places(text, spans, lexicon)
-            places = _drawn([place for place in found if of_queries.isdisjoint(tokenize(place.becomes))], wanted, draw)
+            synonyms = _synonym_places(text, spans, lexicon)
+            free = [place for place in synonyms if of_queries.isdisjoint(tokenize(place.becomes))]
+            places = _drawn(free, wanted, draw)
         elif form == "spacing":
             places = _drawn(_spaces(text, spans), wanted, draw)
         if names is not None and form in ("name", "any") and len(places) < wanted:

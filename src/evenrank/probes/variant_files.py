@@ -109,10 +109,10 @@ class ProbedList:
     def asked(self) -> dict[str, frozenset[str]]:
         """The words of the queries that each passage is listed for, by its id."""
         words = [frozenset(tokenize(query)) for query in self.pairs.queries]
-        found: dict[str, frozenset[str]] = {}
+        words_of: dict[str, frozenset[str]] = {}
         for doc_id, query in zip(self.table["doc_id"], self.pairs.query.tolist(), strict=True):
-            found[doc_id] = found.get(doc_id, frozenset()) | words[query]
-        return found
+            words_of[doc_id] = words_of.get(doc_id, frozenset()) | words[query]
+        return words_of
 
     def ranked(self, scores: Floats, name: str) -> Run:
         """The list ranked by ``scores`` [N]."""

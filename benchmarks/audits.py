@@ -37,7 +37,8 @@ def make(folder: Path) -> None:
     table[: FEW * DEPTH].write_csv(folder / "few.trec", separator=" ", include_header=False)
     relevant = np.arange(QUERIES) * DEPTH + np.minimum(rng.geometric(0.05, QUERIES) - 1, DEPTH - 1)
     qrels = table[relevant].select("query_id", pl.lit(0).alias("iteration"), "doc_id", pl.lit(1).alias("relevance"))
-    qrels.write_csv(folder / "qrels.txt", separator=" ", include_header=False)
+    for name, queries in (("run", QUERIES), ("few", FEW)):
+        qrels[:queries].write_csv(folder / f"{name}.qrels", separator=" ", include_header=False)
     counts = rng.poisson([0.4, 0.6], (DOCUMENTS, 2)).astype(np.int32)
     from evenrank.groups import neutrality
 
@@ -55,24 +56,22 @@ def make(folder: Path) -> None:
     ).write_parquet(folder / "scores.parquet")
 
 
-def _audit(folder: Path, run_file: str, measures: str, *scores: str) -> Cost:
+def _audit(folder: Path, run_name: str, measures: str, *scores: str) -> Cost:
     """The command: values, intervals, ties, findings; prints the measures of effectiveness."""
-    files = [f"run={folder / run_file}", "--qrels", str(folder / "qrels.txt"), *scores]
+    files = [f"run={folder / run_name}.trec", "--qrels", str(folder / f"{run_name}.qrels"), *scores]
     asked = ["--measures", measures, "--json", str(folder / "audit.json")]
     cost = run_command([str(Path(sys.executable).with_name("evenrank")), "audit", *files, *asked])
     found = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["runs"]["run"]["measures"]
     return replace(cost, said=" ".join(f"{found[name]['mean']:.9f}" for name in UTILITY.split()))
 
 
-def theirs(folder: str, run_file: str) -> None:
-    """Three measures of effectiveness by ir_measures, of the queries of the run."""
+def theirs(folder: str, run_name: str) -> None:
+    """Three measures of effectiveness by ir_measures."""
     import ir_measures
 
     measures = [ir_measures.parse_measure(name) for name in UTILITY.split()]
-    ranked = list(ir_measures.read_trec_run(f"{folder}/{run_file}"))
-    queries = {document.query_id for document in ranked}
-    judged = [qrel for qrel in ir_measures.read_trec_qrels(f"{folder}/qrels.txt") if qrel.query_id in queries]
-    values = ir_measures.calc_aggregate(measures, judged, ranked)
+    judged = list(ir_measures.read_trec_qrels(f"{folder}/{run_name}.qrels"))
+    values = ir_measures.calc_aggregate(measures, judged, ir_measures.read_trec_run(f"{folder}/{run_name}.trec"))
     print(*[f"{values[measure]:.9f}" for measure in measures])
 
 
@@ -81,14 +80,14 @@ def rows(folder: Path) -> list[Row]:
     once(folder, make)
     scores = ("--scores", str(folder / "scores.parquet"))
     found = []
-    for run_file, measures, groups, least in (
-        ("few.trec", UTILITY, (), 6),
-        ("run.trec", f"{UTILITY} {BIAS} DeltaAPRF", scores, None),
+    for run_name, measures, groups, least in (
+        ("few", UTILITY, (), 6),
+        ("run", f"{UTILITY} {BIAS} DeltaAPRF", scores, None),
     ):
-        audit, peer = _audit(folder, run_file, measures, *groups), run("audits.theirs", str(folder), run_file)
+        audit, peer = _audit(folder, run_name, measures, *groups), run("audits.theirs", str(folder), run_name)
         if audit.said != peer.said:
             raise SystemExit(f"audits: effectiveness differs: {audit.said} and {peer.said}")
-        queries = FEW if run_file == "few.trec" else QUERIES
+        queries = FEW if run_name == "few" else QUERIES
         what = f"`evenrank audit` of {queries:,} x 1,000{', with four measures of bias too' if groups else ''}"
         beside = f"{what}, CPU seconds, against ir_measures with {UTILITY}"
         found.append(Row(beside, audit.cpu_seconds, "s", peer.cpu_seconds, least=least))

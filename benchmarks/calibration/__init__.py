@@ -12,7 +12,7 @@ from pathlib import Path
 from .cell import Cell
 
 MODULES = ("queries", "clusters", "orders", "real", "probe", "position")
-MODULES += ("drawn", "judged", "judge_strata", "served", "impact", "scan")
+MODULES += ("drawn", "judged", "judge_strata", "served", "impact", "scan", "probe_bm25")
 LISTED = Path(__file__).with_name("cells.txt")
 
 

@@ -203,7 +203,6 @@ no\x1bthing
 FUSE --weight nan
 FUSE --weight 1e400,1
 FUSE --qrels qrels --tune nDCG@99999999999999999999
-data squad answers.json --out o --shares "nan 1 1"
 # gate
 gate r.run --budget none.toml
 gate r.run --budget budget.toml
@@ -289,7 +288,6 @@ index c.tsv --out -
 audit r.run --collection c.tsv --json - --per-query -
 # over an input or another output
 score c.tsv --out link
-score c.tsv --out hard
 score c.tsv --out file://$PWD/c.tsv
 score texts --out texts/s.parquet
 score texts --out texts --engine ray

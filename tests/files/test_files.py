@@ -14,7 +14,7 @@ import ir_datasets
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, InputError, atomic_path, irds, reading, scan_collection
+from evenrank.files import InputError, atomic_path, irds, reading, scan_collection
 from evenrank.files.reading import line_blocks
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 
@@ -38,7 +38,7 @@ def texts(path: Path | str) -> pl.DataFrame:
 @pytest.mark.parametrize("block", [1, 7, 50, 1 << 20])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, packed: bool) -> None:
-    monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, "20")
+    monkeypatch.setattr(reading, "LINE_BYTES", 20)
     path = tmp_path / "c"
 
     def read(content: bytes) -> list[bytes]:
@@ -49,24 +49,12 @@ def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for content, line in ((b"a\nb\n" + b"x" * 21 + b"\nc\n", 3), (b"x" * 21, 1), (b"a\n" + b"x" * 500, 2)):
         with pytest.raises(InputError) as caught:
             read(content)
-        assert str(caught.value) == (
-            f"{path}, line {line}: expected lines of at most 20 bytes (EVENRANK_MAX_LINE_BYTES sets it), found a "
-            "longer one"
-        )
-
-
-def test_the_limit_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert reading.line_limit() == 64 << 20
-    (tmp_path / "c").write_text("a\tb\n")
-    for text in ("0", "-1", "many", ""):
-        monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, text)
-        with pytest.raises(EvenrankError, match="EVENRANK_MAX_LINE_BYTES: expected a number of bytes"):
-            texts(tmp_path / "c")
+        assert str(caught.value) == f"{path}, line {line}: expected lines of at most 20 bytes, found a longer one"
 
 
 def test_a_small_file_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gzip file of some hundred kilobytes that unpacks to one line of 64 megabytes."""
-    monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, str(1 << 20))
+    monkeypatch.setattr(reading, "LINE_BYTES", 1 << 20)
     with gzip.open(tmp_path / "c.gz", "wb", compresslevel=1) as stream:
         for _ in range(64):
             stream.write(b"x" * (1 << 20))

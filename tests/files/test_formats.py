@@ -362,7 +362,7 @@ def test_runs_are_written_by_their_endings(tmp_path: Path, files: dict[str, Path
 
 
 def test_a_run_in_one_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVENRANK_MAX_LINE_BYTES", "20")
+    monkeypatch.setattr("evenrank.files.reading.LINE_BYTES", 20)
     text = json.dumps(RUN)
     (tmp_path / "run").write_text(text)
     assert read_run(tmp_path / "run").to_dict() == {query: dict(of) for query, of in RUN.items()}

@@ -14,8 +14,6 @@ from ir_datasets.formats import BaseQueries, GenericDoc, TrecQrels, TsvDocs, Tsv
 from ir_datasets.util import LocalDownload
 
 from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_texts, scan_collection
-from evenrank.files.squad import load_squad
-from evenrank.files.squad_collection import squad_collection
 from evenrank.probes.answers import load_answer_positions
 
 Register = Callable[..., str]
@@ -153,13 +151,6 @@ def test_answers_of_a_data_set(
     found = load_answer_positions(identifier)
     assert found.table.select("answer", "token", "tokens").rows() == [("a bee", 1, 4), ("bee", 2, 4)]
     assert found.unmatched.rows() == [("q1", "d1", "wasp")]
-    made = squad_collection([identifier], shares=(1, 0, 0))
-    assert made.queries.rows() == [("q1", "who flew", "train")]
-    assert made.qrels.rows() == [("q1", "d1", 1)]
-    assert (made.counts["unmatched_answers"], made.counts["documents"]) == (1, 1)
-    made.write(tmp_path / "out")
-    answers = load_squad(tmp_path / "out" / "answers.json").answers()
-    assert answers.select("answer", "answer_start").rows() == [("a bee", 3), ("bee", 5)]
     with pytest.raises(EvenrankError, match="have no annotated spans"):
         load_answer_positions(identifier, annotated=True)
 

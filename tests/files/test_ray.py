@@ -150,6 +150,8 @@ def test_without_ray_the_extra_is_named(collection: Path, monkeypatch: pytest.Mo
     (tmp_path / "c.csv").write_text("doc_id,text\n")
     with pytest.raises(EvenrankError, match=r"c\.csv: `engine='ray'` reads Parquet and JSON lines \(\.jsonl\)$"):
         map_files(tmp_path / "c.csv", evenrank.score_batch, tmp_path / "out")
+    with pytest.raises(EvenrankError, match=r"^s3://b/out: `engine='ray'` writes to a folder; Ray Data itself writes"):
+        map_files(collection, evenrank.score_batch, "s3://b/out")
 
 
 def test_a_cluster_that_gives_up() -> None:
@@ -162,13 +164,11 @@ def test_a_cluster_that_gives_up() -> None:
 
 
 @pytest.fixture
-def init(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Puts a function in the place of Ray's start, where nothing is started; SIGTERM's handler comes back."""
+def init(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts a function in the place of Ray's start, where nothing is started."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    before = signal.getsignal(signal.SIGTERM)
-    yield lambda start: monkeypatch.setattr(ray, "init", lambda **_: start())
-    signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+    return lambda start: monkeypatch.setattr(ray, "init", lambda **_: start())
 
 
 @pytest.mark.usefixtures("init")
@@ -191,32 +191,3 @@ def test_ray_that_does_not_start(kind: type[Exception], init: Any) -> None:
     message = r"^`engine='ray'`: Ray does not start: (System error: )?The current node timed out during startup\.$"
     with pytest.raises(EvenrankError, match=message):
         _connect()
-
-
-def own(number: int, _: object) -> None:
-    raise SystemExit(128 + number)
-
-
-def test_the_programs_own_handler_of_sigterm_stays(init: Any) -> None:
-    init(lambda: signal.signal(signal.SIGTERM, lambda *_: None))
-    signal.signal(signal.SIGTERM, own)
-    _connect()
-    assert signal.getsignal(signal.SIGTERM) is own
-    # Where there is none, Ray's ends its processes.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _connect()
-    assert callable(signal.getsignal(signal.SIGTERM))
-
-
-def test_sigterm_while_ray_starts_is_for_the_programs_own_handler(init: Any) -> None:
-    def ended() -> None:
-        # As Ray's own.
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    init(ended)
-    signal.signal(signal.SIGTERM, own)
-    with pytest.raises(SystemExit) as end:
-        _connect()
-    assert end.value.code == 143
-    assert signal.getsignal(signal.SIGTERM) is own

@@ -192,8 +192,8 @@ def test_collections_keep_their_bytes(tmp_path: Path, config: SyntheticConfig, d
         *(
             ({**asdict(PLANTED), **values}, message)
             for values, message in (
-                ({"relevant": 3, "queries": 200}, "`relevant` has to be even, not 3"),
-                ({"relevance_male_share": 0.7}, "`relevance_male_share` has to be 0.5"),
+                ({"relevant": 3, "queries": 200}, "`relevant` has to be even and at most 4, and"),
+                ({"relevance_male_share": 0.7}, "and `relevance_male_share` 0.5, found 2 and 0.7"),
                 ({"relevant": 8, "queries": 30}, "`queries`: expected 10 to 0, found 30"),
                 ({"gender_rate": 0.1}, "the planted amounts contradict each other"),
                 ({"male_share": 0.95}, "the planted amounts contradict each other"),

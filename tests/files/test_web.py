@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import itertools
 import json
 import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -171,7 +169,7 @@ def test_a_server_that_takes_no_files(path: str, problem: str, web: Web) -> None
 
 # --- public data -----------------------------------------------------------------------------------------------------
 
-EXPECTED = "expected one of words, gone, away, moved, other"
+EXPECTED = "expected one of words, gone, moved, other"
 FILES = {"lists/words one&2.txt": b"she,f\nhe,m\n", "lists/more.txt": b"queen,f\n"}
 AT = "/owner/repository/c0ffee/"
 
@@ -189,7 +187,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     sets = {
         "words": PublicData("words", both),
         "gone": PublicData("gone", (described("gone", "lists/none.txt", b"x"),)),
-        "away": PublicData("away", (described("away", "redirect/away.txt", b"x"),)),
         "moved": PublicData("moved", (described("moved", "moved/more.txt", b"queen,f\n"),)),
         "other": PublicData("other", (described("other", "another/more.txt", b"king,m\n"),)),
     }
@@ -203,8 +200,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def server() -> Iterator[Web]:
     content = {AT + path.replace(" ", "%20").replace("&", "%26"): content for path, content in FILES.items()}
-    leads = {f"{AT}redirect/away.txt": "ftp://127.0.0.1/words.txt", f"{AT}moved/more.txt": f"{AT}lists/more.txt"}
-    with Web(content, leads) as served:
+    with Web(content, {f"{AT}moved/more.txt": f"{AT}lists/more.txt"}) as served:
         yield served
 
 
@@ -260,7 +256,6 @@ def test_what_cannot_be_fetched(server: Web, tmp_path: Path) -> None:
         silence = f"http://127.0.0.1:{silent.getsockname()[1]}"
         for name, url, message in (
             ("gone", server.url, "c0ffee/lists/none.txt: cannot be fetched: status 404 Not Found"),
-            ("away", server.url, "redirect/away.txt: cannot be fetched: redirected to ftp://127.0.0.1/words.txt"),
             ("words", "http://127.0.0.1:1", "words%20one%262.txt: cannot be fetched: Connection refused"),
             ("words", "file:///etc", "expected an address with http or https, found 'file:///etc'"),
             ("words", silence, "cannot be fetched: timed out"),
@@ -327,17 +322,6 @@ def test_a_path_that_climbs_out_of_its_folder(
     assert names(tmp_path) == ["a"]
     assert names(tmp_path / "a") == ["b"]
     assert all(path.parent.parent == folder for path in folder.rglob("*") if path.is_file())
-
-
-@pytest.mark.usefixtures("known")
-def test_a_file_that_comes_too_slowly(server: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each read gives something in time, all of them together do not."""
-    clock = itertools.count(0, 7)
-    monkeypatch.setattr(public_data, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    said = refused("words", tmp_path, base_url=server.url, total_timeout=5)
-    assert said.endswith(": cannot be fetched: incomplete after 5 s")
-    assert names(tmp_path) == []
-    assert len(fetch("words", out=tmp_path, base_url=server.url, total_timeout=1000)) == 2
 
 
 @pytest.mark.parametrize(("scheme", "library"), [("s3", "s3fs"), ("gs", "gcsfs")])

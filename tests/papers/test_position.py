@@ -26,7 +26,7 @@ from evenrank.files import (
 from evenrank.papers import position
 from evenrank.papers.checks import Options
 from evenrank.papers.claims import claims_of
-from evenrank.papers.figures import Figures
+from evenrank.papers.figures import Figures, ratio_values
 from evenrank.papers.position import (
     BIASED,
     MEASURES,
@@ -37,7 +37,6 @@ from evenrank.papers.position import (
     PositionStudy,
     by_passage,
     of_own_article,
-    relative_change,
 )
 from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sources import Part, write_qrels, write_queries
@@ -155,7 +154,7 @@ def test_a_change_is_of_the_means_and_its_values_are_their_influence(pairs: list
     before, after = np.array(pairs).T
     if after.mean() < 0.01:
         return
-    values = relative_change(before, after)
+    values = 100 * (1 - ratio_values(before, after))
     change = 100 * (after.mean() - before.mean()) / after.mean()
     assert values.mean() == pytest.approx(change, abs=1e-6)
     # Of one query a little more often: the change moves by its value's distance from the mean.

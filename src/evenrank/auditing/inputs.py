@@ -24,7 +24,7 @@ from evenrank.files import (
     read_run,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import PathLike, first_of, is_path, run_list, runs_by_name
+from evenrank.files.convert import PathLike, first_of, is_path, runs_by_name
 from evenrank.files.errors import quoted, readable
 from evenrank.files.wording import counted
 from evenrank.groups import GroupSource, GroupTable
@@ -219,9 +219,14 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
     """
     if runs_by_name(runs):
         return runs
-    listed = run_list(runs, Run)
-    if listed is not None:
-        return named_runs(listed)
+    if is_path(runs):
+        return named_runs([runs])
+    of_names = (Run, str, os.PathLike)
+    if isinstance(runs, Sequence) and (not runs or isinstance(runs[0], of_names)):
+        others = [type(run).__name__ for run in runs if not isinstance(run, of_names)]
+        if others:
+            raise EvenrankError(f"{arg.runs}: expected paths or Runs in the list, found a {others[0]}")
+        return named_runs(runs)
     run = as_run(runs, order=order, what=arg.runs)
     return {run.name: run}
 

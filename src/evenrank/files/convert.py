@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, TypeGuard
 
 import polars as pl
 
 from .answers import NO_SCORES, Answers, run_in
 from .errors import EvenrankError, arg, quoted, quoted_number, shown
-from .tables import DOCUMENT, QUERY, first_repeat
+from .tables import DOCUMENT, MIXED, QUERY, first_repeat, series
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -39,7 +39,6 @@ TEXT_COLUMNS = {
 PathLike = str | os.PathLike[str]
 Strings = str | Sequence[str]
 """A string, or a list of them."""
-_T = TypeVar("_T")
 
 
 class ArrowStream(Protocol):
@@ -136,7 +135,7 @@ def text_table(given: object, what: str, id_column: str = "doc_id") -> pl.DataFr
     """
     noun = "document" if id_column == "doc_id" else "query"
     if isinstance(given, Mapping):
-        given = pl.DataFrame({id_column: _series(list(given)), "text": _series(list(given.values()))})
+        given = pl.DataFrame([series(id_column, list(given)), series("text", list(given.values()))])
     table = _table(given, TEXT_COLUMNS[id_column], what, f"a path, {{{noun}: text}}")
     text = table["text"]
     if text.dtype != pl.String:
@@ -168,24 +167,6 @@ def runs_by_name(given: object) -> TypeGuard[Mapping[str, object]]:
     if odd is not None:
         raise EvenrankError(f"{arg.runs}: expected names, found {odd!r}: one run is {{query: {{document: score}}}}")
     return True
-
-
-def run_list(given: object, run_type: type[_T]) -> list[_T | PathLike] | None:
-    """A path, or a list of paths and runs, as a list; None for anything else, which is taken as one run.
-
-    Raises EvenrankError, which calls the argument ``runs``, for a list that begins with a path or a run and then
-    contains something else.
-    """
-    if is_path(given):
-        return [given]
-    if not isinstance(given, Sequence) or (given and not isinstance(given[0], run_type | str | os.PathLike)):
-        return None
-    runs: list[_T | PathLike] = []
-    for run in given:
-        if not isinstance(run, run_type | str | os.PathLike):
-            raise EvenrankError(f"{arg.runs}: expected paths or Runs in the list, found a {type(run).__name__}")
-        runs.append(run)
-    return runs
 
 
 def _is_run(given: Mapping[object, object]) -> bool:
@@ -229,15 +210,11 @@ def _is_series(given: object) -> bool:
     return isinstance(given, pl.Series) or (pandas is not None and isinstance(given, pandas.Series))
 
 
-_MIXED = (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
-"""What polars and pyarrow raise for values without a common type."""
-
-
 def _from_pandas(column: Any) -> pl.Series:
     try:
         return pl.Series(pl.from_pandas(column, nan_to_null=False))
-    except (*_MIXED, NotImplementedError):
-        return _series(column.tolist())
+    except (*MIXED, NotImplementedError):
+        return series("", column.tolist())
 
 
 def _table(given: object, fields: Mapping[str, Sequence[str]], what: str, accepted: str) -> pl.DataFrame:
@@ -249,7 +226,7 @@ def _frame(given: object, fields: Mapping[str, Sequence[str]], what: str, accept
     """A table of any form, with all its columns."""
     accepted = f"{accepted} or a table with {', '.join(list(fields)[:-1])} and {list(fields)[-1]}"
     if isinstance(given, Answers):
-        return pl.DataFrame([_series([row[i] for row in given.rows]).alias(name) for i, name in enumerate(fields)])
+        return pl.DataFrame([series(name, [row[i] for row in given.rows]) for i, name in enumerate(fields)])
     frame = frame_of(given, what, None if len(fields) > 2 else (next(iter(fields)), "text"))
     if frame is None:
         if isinstance(given, Mapping):
@@ -289,9 +266,7 @@ def _from_nested(given: Mapping[object, object], fields: Sequence[str], what: st
             raise EvenrankError(f"{what}: expected {accepted}, found {shown(inner)} for {quoted(query)}")
         queries += [query] * len(inner)
         documents += inner
-    return pl.DataFrame(
-        [_series(column).alias(name) for name, column in zip(fields, (queries, documents, values), strict=True)]
-    )
+    return pl.DataFrame([*map(series, fields, (queries, documents, values))])
 
 
 def _from_records(given: object, what: str, accepted: str) -> pl.DataFrame:
@@ -301,12 +276,12 @@ def _from_records(given: object, what: str, accepted: str) -> pl.DataFrame:
     rows = list(given)
     if rows and all(isinstance(row, Mapping) for row in rows):
         keys = [key for key in dict.fromkeys(key for row in rows for key in row) if isinstance(key, str)]
-        return pl.DataFrame([_series([row.get(key) for row in rows]).alias(key) for key in keys])
+        return pl.DataFrame([series(key, [row.get(key) for row in rows]) for key in keys])
     names = _field_names(rows[0]) if rows else ()
     if names is None or any(type(row) is not type(rows[0]) for row in rows):
         odd = next((row for row in rows if _field_names(row) is None and not isinstance(row, Mapping)), rows[-1])
         raise EvenrankError(f"{what}: expected {accepted}, found a {type(given).__name__} that contains {shown(odd)}")
-    return pl.DataFrame([_series([getattr(row, name) for row in rows]).alias(name) for name in names])
+    return pl.DataFrame([series(name, [getattr(row, name) for row in rows]) for name in names])
 
 
 def _field_names(row: object) -> tuple[str, ...] | None:
@@ -315,14 +290,6 @@ def _field_names(row: object) -> tuple[str, ...] | None:
         return tuple(field.name for field in dataclasses.fields(row))
     names: tuple[str, ...] | None = getattr(type(row), "_fields", None)
     return names
-
-
-def _series(values: Sequence[object]) -> pl.Series:
-    """Values as a column: of their common type if they have one, otherwise of objects."""
-    try:
-        return pl.Series(values, strict=True)
-    except _MIXED:
-        return pl.Series(values, dtype=pl.Object)
 
 
 def id_column(values: pl.Series, name: str, what: str) -> pl.Series:

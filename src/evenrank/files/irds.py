@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import EvenrankError, InputError, require
+from .reading import first_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,7 +96,4 @@ def _guard(identifier: str, start: Callable[[], Iterable[T]]) -> Iterator[T]:
 
 def _unreadable(identifier: str, error: Exception) -> InputError:
     # It lists every try, and the error within the error.
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return InputError(
-        identifier, f"cannot be downloaded or read: {reason if len(reason) < 200 else f'{reason[:199]}…'}"
-    )
+    return InputError(identifier, f"cannot be downloaded or read: {first_line(error)}")

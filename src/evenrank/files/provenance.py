@@ -292,7 +292,6 @@ def file_digest(path: str) -> str | None:
 
 
 SUFFIX = ".card.json"
-_LARGEST = 1 << 22
 _LONGEST = 80
 _OUTER = ("evenrank", "command", "date", "versions", "inputs")
 
@@ -328,16 +327,6 @@ def write_card(made_by: Mapping[str, object], path: str | os.PathLike[str], prov
     write_text(target, json_text(values) + "\n")
 
 
-def _is_of(card: Mapping[str, object], path: str | os.PathLike[str]) -> bool:
-    """Whether a card is that of the run at ``path``; its size is compared first."""
-    try:
-        size = os.stat(path).st_size
-    except OSError:
-        return False
-    known = card.get("run_sha256")
-    return size == card.get("run_bytes") and isinstance(known, str) and file_digest(os.fspath(path)) == known
-
-
 def read_card(path: str | os.PathLike[str]) -> tuple[Mapping[str, object] | None, str | None]:
     """What made the run at ``path``, and why a card beside it was ignored; None for either.
 
@@ -348,25 +337,17 @@ def read_card(path: str | os.PathLike[str]) -> tuple[Mapping[str, object] | None
     if target is None or not os.path.isfile(target):
         return None, None
     name = readable(os.path.basename(target))
-    card = _parsed(target)
-    made_by = card.get("made_by") if card is not None else None
-    if card is None or not isinstance(made_by, dict) or not isinstance(made_by.get("stage"), str):
+    try:
+        card = json.loads(Path(target).read_bytes())
+        made_by, digest = card["made_by"], card["run_sha256"]
+        if not isinstance(made_by["stage"], str):
+            raise TypeError
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
         return None, f"its card {name} is damaged and was ignored"
-    if not _is_of(card, path):
+    # Its size is compared first.
+    if card.get("run_bytes") != os.stat(path).st_size or digest != file_digest(os.fspath(path)):
         return None, f"its card {name} is of another run and was ignored"
     return {**made_by, **{key: card[key] for key in _OUTER if key in card}}, None
-
-
-def _parsed(path: str) -> dict[str, object] | None:
-    """The object in a JSON file; None if there is none."""
-    try:
-        if os.stat(path).st_size > _LARGEST:
-            return None
-        with open(path, encoding="utf-8") as file:
-            values = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return None
-    return values if isinstance(values, dict) else None
 
 
 def made_by_text(card: Mapping[str, object]) -> str:

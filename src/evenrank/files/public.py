@@ -1,7 +1,6 @@
 """Public word lists, query sets and runs, downloaded from their repositories at a fixed commit.
 
-Downloads are limited to the expected size and checked by SHA-256; redirects must stay on http or https, and a file that
-already exists is never overwritten.
+Downloads are limited to the expected size and checked by SHA-256, and a file that already exists is never overwritten.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ import csv
 import hashlib
 import http.client
 import os
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO, Annotated
+from typing import Annotated
 
 from evenrank import options as opt
 
@@ -96,16 +94,15 @@ def fetch(
     out: Annotated[opt.File, opt.Option("The folder for the files.", metavar="DIR", panel="Output")],
     base_url: str | None = None,
     timeout: Annotated[float, opt.SECONDS] = 30,
-    total_timeout: float = 600,
 ) -> list[Path]:
     """Download a data set, and verify its SHA-256 digests.
 
     Returns the paths of the files, in the folder ``out`` (created if needed).
 
     Files that already exist with the right content are not fetched again. ``base_url`` (or the environment variable
-    EVENRANK_DATA_URL) replaces GitHub's address; ``timeout``: seconds without a response; ``total_timeout``: seconds
-    per file. Raises EvenrankError for an unknown name; InputError if a file cannot be fetched or written, differs in
-    size or SHA-256, or if another file of its name exists. Files fetched before the error are kept.
+    EVENRANK_DATA_URL) replaces GitHub's address; ``timeout``: seconds without a response. Raises EvenrankError for an
+    unknown name; InputError if a file cannot be fetched or written, differs in size or SHA-256, or if another file of
+    its name exists. Files fetched before the error are kept.
     """
     known = public_data()
     if name not in known:
@@ -117,7 +114,7 @@ def fetch(
     targets = [(file, folder / file.file_name) for file in known[name].files]
     wanted = [(file, target) for file, target in targets if not _present(file, target)]
     for file, target in wanted:
-        content = _download(file, file.url(base), timeout, total_timeout)
+        content = _download(file, file.url(base), timeout)
         with atomic_path(target) as part:
             part.write_bytes(content)
     return [target for _, target in targets]
@@ -136,30 +133,11 @@ def _present(file: PublicFile, target: Path) -> bool:
     return True
 
 
-class _HttpOnly(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to http and https only."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        if urllib.parse.urlsplit(newurl).scheme not in ("http", "https"):
-            fp.close()
-            raise urllib.error.URLError(f"redirected to {newurl}")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _download(file: PublicFile, url: str, timeout: float, total_timeout: float) -> bytes:
+def _download(file: PublicFile, url: str, timeout: float) -> bytes:
     """The file's content, checked; held in memory, as the largest file has a few megabytes."""
-    opener = urllib.request.build_opener(_HttpOnly)
     try:
-        with opener.open(url, timeout=timeout) as response:
-            content = _content(response, file.bytes + 1, time.monotonic() + total_timeout)
+        with urllib.request.urlopen(url, timeout=timeout) as response:
+            content: bytes = response.read(file.bytes + 1)
     except urllib.error.HTTPError as error:
         error.close()
         raise InputError(url, f"cannot be fetched: status {error.code} {error.reason}") from None
@@ -167,8 +145,6 @@ def _download(file: PublicFile, url: str, timeout: float, total_timeout: float) 
         raise InputError(url, f"cannot be fetched: {getattr(error.reason, 'strerror', None) or error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
         raise InputError(url, f"cannot be fetched: {error or type(error).__name__}") from None
-    if content is None:
-        raise InputError(url, f"cannot be fetched: incomplete after {total_timeout:g} s")
     if len(content) != file.bytes:
         found = "more" if len(content) > file.bytes else str(len(content))
         raise InputError(url, f"expected {file.bytes} bytes, found {found}: not kept")
@@ -176,14 +152,3 @@ def _download(file: PublicFile, url: str, timeout: float, total_timeout: float) 
     if digest != file.sha256:
         raise InputError(url, f"expected the SHA-256 {file.sha256}, found {digest}: not kept")
     return content
-
-
-def _content(response: http.client.HTTPResponse, size: int, end: float) -> bytes | None:
-    """Up to ``size`` bytes of a response; None if they have not arrived by the time ``end``."""
-    parts: list[bytes] = []
-    while size and (part := response.read1(min(size, 1 << 20))):
-        if time.monotonic() > end:
-            return None
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -31,9 +29,12 @@ def map_files(
     ``s3://``. A worker or a machine that dies is replaced, and its batches are made again. The cluster is the
     connected one, or that of ``RAY_ADDRESS``, or else this machine. Until the folder is whole, readers refuse it.
 
-    Raises MissingExtraError without Ray; InputError for other files, for ids that repeat, and for what ``function``
-    raises; EvenrankError if the connection or the cluster fails, or if the folder has files.
+    ``out``: a folder on a disk that all machines share. Raises MissingExtraError without Ray; InputError for an address
+    as ``out``, for other files, for ids that repeat, and for what ``function`` raises; EvenrankError if the connection
+    or the cluster fails, or if the folder has files.
     """
+    if "://" in os.fspath(out):
+        raise InputError(out, f"{arg('engine', 'ray')} writes to a folder; Ray Data itself writes to an address")
     files = files_of(collection)
     parquet = is_parquet(files[0])
     if not (parquet or files[0].endswith((".jsonl", ".json"))):
@@ -91,8 +92,7 @@ def _connect() -> ModuleType:
         where = os.environ.get("RAY_ADDRESS", "")
         try:
             _check_reachable(where)
-            with _own_handler():
-                ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         except Exception as error:
             # Ray raises errors of its own, and of no kind where its node does not start.
             what = f"no connection to RAY_ADDRESS={where}" if where else "Ray does not start"
@@ -104,21 +104,6 @@ def _connect() -> ModuleType:
     context.print_on_execution_start = False
     module: ModuleType = ray.data
     return module
-
-
-@contextmanager
-def _own_handler() -> Iterator[None]:
-    """Puts this program's handler of SIGTERM back, in whose place Ray puts its own; what comes meanwhile is for it."""
-    handler = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    except SystemExit as end:
-        if end.code == signal.SIGTERM and callable(handler):
-            handler(signal.SIGTERM, None)
-        raise
-    finally:
-        if callable(handler) and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_reachable(address: str) -> None:

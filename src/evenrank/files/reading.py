@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import polars as pl
 
@@ -33,7 +33,7 @@ else:
 
 BLOCK_BYTES = 1 << 24
 LINE_BYTES = 1 << 26
-LINE_LIMIT_VARIABLE = "EVENRANK_MAX_LINE_BYTES"
+"""The maximum length of a line."""
 _GZIP_MAGIC, _ZST_MAGIC = b"\x1f\x8b", (b"\x28\xb5\x2f\xfd", *(bytes([n]) + b"\x2a\x4d\x18" for n in range(80, 96)))
 """The first bytes of packed files; of zst also those of a frame to skip."""
 BOM = b"\xef\xbb\xbf"
@@ -50,16 +50,6 @@ class Block:
     lines: int
 
 
-def line_limit() -> int:
-    """The maximum length of a line in bytes: EVENRANK_MAX_LINE_BYTES, or 64 MiB."""
-    text = os.environ.get(LINE_LIMIT_VARIABLE)
-    if text is None:
-        return LINE_BYTES
-    if not (text.isascii() and text.isdigit() and int(text[:20])):
-        raise EvenrankError(f"{LINE_LIMIT_VARIABLE}: expected a number of bytes, found {quoted(text)}")
-    return int(text[:20])
-
-
 def line_blocks(
     path: str | os.PathLike[str],
     *,
@@ -70,7 +60,7 @@ def line_blocks(
     """The lines of a plain, gzip or zst text file, in blocks of about ``block_bytes``.
 
     ``stream``: the file, if it is already open. Raises InputError for a missing, empty or damaged file, for bytes that
-    are not UTF-8 and for a line longer than ``limit`` (by default :func:`line_limit`): a small gzip file can contain
+    are not UTF-8 and for a line longer than ``limit`` (by default LINE_BYTES): a small gzip file can contain
     one that fills the memory.
     """
     if stream is None:
@@ -78,7 +68,7 @@ def line_blocks(
             yield from line_blocks(path, block_bytes=block_bytes, stream=opened, limit=limit)
         return
     line = 1
-    limit = line_limit() if limit is None else limit
+    limit = LINE_BYTES if limit is None else limit
     try:
         for data in _raw_blocks(path, stream, block_bytes, limit):
             if line == 1 and data.startswith(BOM):
@@ -98,8 +88,7 @@ def line_blocks(
             yield Block(data, line, lines)
             line += lines
     except _TooLongError:
-        message = f"expected lines of at most {limit} bytes ({LINE_LIMIT_VARIABLE} sets it), found a longer one"
-        raise InputError(path, message, line=line) from None
+        raise InputError(path, f"expected lines of at most {limit} bytes, found a longer one", line=line) from None
 
 
 class _TooLongError(Exception):
@@ -182,44 +171,7 @@ def read_bytes(path: str | os.PathLike[str], stream: Readable, size: int) -> byt
         raise InputError(path, f"cannot be read: {reason_of(error)}") from None
 
 
-class FileSystem(Protocol):
-    """The methods of fsspec's file systems that are used here."""
-
-    def exists(self, path: str) -> bool:
-        """Whether a file or folder exists."""
-
-    def isdir(self, path: str) -> bool:
-        """Whether a path is a folder."""
-
-    def ls(self, path: str, detail: bool) -> list[str]:
-        """The paths in a folder."""
-
-    def glob(self, path: str) -> list[str]:
-        """The paths that match a pattern."""
-
-    def find(self, path: str) -> list[str]:
-        """The files in a folder and its subfolders."""
-
-    def unstrip_protocol(self, path: str) -> str:
-        """The URL of a path."""
-
-    def open(self, path: str, mode: str) -> IO[bytes]:
-        """An open file."""
-
-    def put_file(self, lpath: str, rpath: str) -> None:
-        """Uploads a file."""
-
-    def makedirs(self, path: str, exist_ok: bool) -> None:
-        """Creates a folder."""
-
-    def rm_file(self, path: str) -> None:
-        """Removes a file."""
-
-    def size(self, path: str) -> int:
-        """The bytes of a file."""
-
-
-def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
+def file_system(path: str | os.PathLike[str]) -> tuple[Any, str] | None:
     """The fsspec file system of a URL (``s3://bucket/file``) and the path in it; None for a local path.
 
     Raises MissingExtraError without fsspec, and InputError for a URL that it cannot open.
@@ -235,7 +187,7 @@ def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
     name = os.fspath(path)
     try:
         web = {scheme: _web_settings(LONGEST, SILENCE) for scheme in ("http", "https") if f"{scheme}://" in name}
-        found: tuple[FileSystem, str] = url_to_fs(name, **web)
+        found: tuple[Any, str] = url_to_fs(name, **web)
     except ImportError:
         raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "remote") from None
     except (ValueError, OSError) as error:
@@ -447,13 +399,6 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def is_packed(stream: IO[bytes]) -> bool:
-    """Whether an open file, at its start, is gzip or zst; its position does not change."""
-    head = stream.read(4)
-    stream.seek(0)
-    return head.startswith((_GZIP_MAGIC, *_ZST_MAGIC))
-
-
 UNFINISHED = "_unfinished.json"
 """The file that marks a folder as unfinished and says what it is made from; it is removed when all is written."""
 INDEX = "index.json"
@@ -551,7 +496,7 @@ def exists(path: str | os.PathLike[str]) -> bool:
     if elsewhere is None:
         return os.path.exists(path)
     with reaching(path):
-        return elsewhere[0].exists(elsewhere[1])
+        return bool(elsewhere[0].exists(elsewhere[1]))
 
 
 def joined(folder: str | os.PathLike[str], name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from evenrank._command import redacted_address
@@ -25,8 +23,7 @@ from .json_values import json_text
 from .outputs import atomic_path
 from .provenance import read_card
 from .reading import files_of
-from .tables import Layout, first_repeat, lines_or_columns, pick
-from .types import Array
+from .tables import Layout, first_repeat, lines_or_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -45,7 +42,6 @@ RUN_LAYOUT = Layout(
     },
     lenient=("rank",),
 )
-_PART = 1 << 19
 _COLUMNS = ["query_id", "doc_id", "score"]
 
 
@@ -105,7 +101,7 @@ class Run:
     def _of(cls, given: object, name: str, order: Order, what: str, notes: tuple[str, ...] = ()) -> Run:
         table, said = run_table(given, what)
         notes += tuple(f"{name}: {note}" for note in said)
-        return cls(name, _ranked(table, _query_numbers(table["query_id"]), order), notes)
+        return cls(name, _ranked(table, order), notes)
 
 
 RunLike = PathLike | Run | Frame | Mapping[str, Mapping[str, float] | Sequence[str]] | Iterable[object]
@@ -127,16 +123,15 @@ def as_run(given: object, name: str | None = None, *, order: Order = "score", wh
     return Run._of(given, name or "run", order, what or arg.run)
 
 
-def as_runs(given: object, what: str | None = None) -> list[Run]:
+def as_runs(given: object) -> list[Run]:
     """Several runs, as a mapping by name or an iterable, each as :func:`as_run` accepts it."""
     if isinstance(given, Mapping):
         return [as_run(run, name, what=f"run {name}") for name, run in given.items()]
-    what = what or arg.runs
     if not isinstance(given, Iterable):
-        raise EvenrankError(f"{what}: expected runs by name or in a list, found {shown(given)}")
+        raise EvenrankError(f"{arg.runs}: expected runs by name or in a list, found {shown(given)}")
     named = (Run, str, os.PathLike)
     return [
-        as_run(run, None if isinstance(run, named) else f"run {number}", what=f"{what}, number {number}")
+        as_run(run, None if isinstance(run, named) else f"run {number}", what=f"{arg.runs}, number {number}")
         for number, run in enumerate(given, 1)
     ]
 
@@ -228,7 +223,7 @@ def _read(
             table, notes = run_table(other, _FILE, names, asked)
         if isinstance(other, pl.DataFrame) and set(other.columns) == _JUDGED and (table["score"] % 1 == 0).all():
             raise InputError(path, f"expected a run, found BEIR's judgements ({', '.join(other.columns)})")
-        return _ranked(table, _query_numbers(table["query_id"]), order), notes
+        return _ranked(table, order), notes
     if not table.height:
         raise InputError(path, "the file has no lines")
     repeat = first_repeat(table, ["query_id", "doc_id"])
@@ -240,11 +235,10 @@ def _read(
             f" (first in line {earlier['line']})",
             line=again["line"],
         )
-    number = _query_numbers(table["query_id"])
-    contradictions = _rank_contradictions(table, number)
+    contradictions = _rank_contradictions(table)
     used = "scores" if order == "score" else "order of the file"
     notes = (f"the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
-    return _ranked(table.select(_COLUMNS), number, order), notes if contradictions else ()
+    return _ranked(table, order), notes if contradictions else ()
 
 
 _JUDGED = {"query-id", "corpus-id", "score"}
@@ -282,68 +276,26 @@ def write_run(run: object, out: str | os.PathLike[str]) -> None:
         lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
 
 
-def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:
-    """``table`` with the rows of each query (``number`` [N]) contiguous and in order, and a ``rank`` column."""
-    ties_only = False
-    if order == "score":
-        rows, ties_only = _descending(number, table["score"].to_numpy(), table["doc_id"])
+def _ranked(table: pl.DataFrame, order: Order) -> pl.DataFrame:
+    """``table`` with the rows of each query contiguous and in order, and a ``rank`` column."""
+    # A query's number is the place of its first row.
+    table = table.with_row_index("row").with_columns(number=pl.col("row").min().over("query_id"))
+    number, score = pl.col("number"), pl.col("score")
+    if order == "file":
+        table = table.sort("number", maintain_order=True)
     else:
-        rows = np.argsort(number, kind="stable") if (np.diff(number) < 0).any() else None
-    if rows is not None:
-        number = number[rows]
-    starts = np.flatnonzero(np.diff(number, prepend=-1))
-    rank = np.arange(1, table.height + 1, dtype=np.uint32)
-    rank -= np.repeat(starts.astype(np.uint32), np.diff(np.append(starts, table.height)))
-    # In parts of whole queries: a column made in one piece would force polars to copy all the others.
-    cuts = starts[np.unique(np.searchsorted(starts, np.arange(0, table.height, _PART)).clip(max=len(starts) - 1))]
-    parts = []
-    for start, end in itertools.pairwise([*cuts.tolist(), table.height]):
-        of_part = pl.Series("rank", rank[start:end])
-        if rows is None:
-            part = table[start:end]
-        elif ties_only:
-            # Only documents are permuted: the other columns need no copy.
-            part = table[start:end]
-            part = part.with_columns(part["doc_id"].gather(rows[start:end] - start))
-        else:
-            part = table[rows[start:end]]
-        score = pl.col("score") if order == "score" else -of_part.cast(pl.Float64).alias("score")
-        parts.append(part.select("query_id", "doc_id", score, of_part))
-    return pl.concat(parts, rechunk=False)
-
-
-def _descending(number: Array, score: Array, doc: pl.Series) -> tuple[Array | None, bool]:
-    """The order of rows with queries contiguous, scores descending and ties by descending id; None if already so.
-
-    The second value: whether it only permutes tied documents of a query.
-    """
-    step = np.diff(number)
-    rows, ties_only = None, True
-    if (step < 0).any() or (score[1:] > score[:-1])[step == 0].any():
-        rows, ties_only = np.lexsort((-score, number)), False
-        number, score = number[rows], score[rows]
-    as_above = np.concatenate(([False], (score[1:] == score[:-1]) & (number[1:] == number[:-1])))
-    if as_above.any():
-        # Only tied rows are compared by id.
-        tied = np.flatnonzero(as_above | np.append(as_above[1:], False))
-        rows = np.arange(len(number), dtype=np.int32) if rows is None else rows
-        block = np.cumsum(~as_above[tied])
-        ids = pl.DataFrame({"block": block, "id": pick(doc, rows[tied]), "row": rows[tied]})
-        rows[tied] = ids.sort(["block", "id"], descending=[False, True])["row"].to_numpy()
-    return rows, ties_only
-
-
-def _query_numbers(query: pl.Series) -> Array:
-    """The number [N] of each row's query, in order of first appearance."""
-    spell = query.rle_id().to_numpy().astype(np.int32)
-    starts = np.flatnonzero(np.diff(spell, prepend=-1))
-    names = query.gather(starts)
-    if names.n_unique() == len(names):
-        return spell
-    # The rows of a query are not contiguous: its later stretches take the number of the first.
-    first = names.to_frame("name").with_row_index("place").select(pl.col("place").min().over("name"))
-    numbers: Array = first["place"].to_numpy().astype(np.int32)[spell]
-    return numbers
+        # Most runs are in order, and only tied documents have to be compared by their ids.
+        behind = (number < number.shift()) | ((number == number.shift()) & (score > score.shift()))
+        if table.select(behind.any()).item():
+            table = table.sort("number", "score", descending=[False, True])
+        as_above = (number == number.shift()) & (score == score.shift())
+        tied = table.drop("row").with_row_index("row").filter(as_above | as_above.shift(-1))
+        ordered = tied.sort("number", "score", "doc_id", descending=[False, True, True])
+        table = table.with_columns(table["doc_id"].clone().scatter(tied["row"], ordered["doc_id"]))
+    table = table.with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("number"))
+    if order == "file":
+        table = table.with_columns(score=-pl.col("rank").cast(pl.Float64))
+    return table.select("query_id", "doc_id", "score", "rank")
 
 
 _FILE = "this file"
@@ -358,16 +310,11 @@ def _of_file(path: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(path, str(error).removeprefix(f"{_FILE}: ")) from None
 
 
-def _rank_contradictions(table: pl.DataFrame, number: Array) -> int:
+def _rank_contradictions(table: pl.DataFrame) -> int:
     """Number of rows whose rank and score, compared with the row above, contradict each other."""
-    rank, score = table["rank"].fill_null(0).to_numpy(), table["score"].to_numpy()
-    deeper, higher = rank[1:] > rank[:-1], score[1:] > score[:-1]
-    wrong = (deeper & higher) | ((rank[1:] < rank[:-1]) & (score[1:] < score[:-1]))
-    wrong &= number[1:] == number[:-1]
-    if table["rank"].null_count():
-        unknown = table["rank"].is_null().to_numpy()
-        wrong &= ~(unknown[1:] | unknown[:-1])
-    return int(wrong.sum())
+    rank, score, query = pl.col("rank"), pl.col("score"), pl.col("query_id")
+    wrong = ((rank > rank.shift()) & (score > score.shift())) | ((rank < rank.shift()) & (score < score.shift()))
+    return int(table.select((wrong & (query == query.shift())).sum()).item())
 
 
 _LAYOUT = Layout(

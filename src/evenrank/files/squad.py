@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
-from typing import NotRequired, Protocol, TypedDict
+from typing import NotRequired, TypedDict
 
 import polars as pl
 
@@ -85,43 +85,17 @@ def read_question_answers(identifier: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     passages and documents: a download of tens of gigabytes). Returns ``query_id``, ``doc_id``, ``answer`` of each pair
     and the passages (``doc_id``, ``text``). Raises EvenrankError for a data set without answers.
     """
-    rows = [(query.query_id, answer) for query in irds.queries(identifier) for answer in _answers(identifier, query)]
+    rows = []
+    for query in irds.queries(identifier):
+        if getattr(query, "answers", None) is None:
+            raise EvenrankError(f"{identifier}: the queries of this data set have no answers")
+        rows += [(query.query_id, str(answer)) for answer in query.answers]
     answers = pl.DataFrame(rows, {"query_id": pl.String, "answer": pl.String}, orient="row")
     relevant = irds.qrels(identifier).filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
     pairs = relevant.join(answers, on="query_id", how="inner", maintain_order="left")
     if not pairs.height:
         raise EvenrankError(f"{identifier}: no query has both an answer and a relevant passage")
     return pairs, irds.texts(identifier, pairs["doc_id"])
-
-
-def irds_as_squad(identifier: str) -> tuple[SquadData, int]:
-    """The same in SQuAD's form, with one article per relevant passage; and the number of answers without a match."""
-    answers, passages = read_question_answers(identifier)
-    matches, unmatched = match_answers(answers, passages)
-    texts = dict(pl.concat(list(irds.batches(identifier, "query_id"))).iter_rows())
-    found: dict[str, dict[str, list[SquadAnswer]]] = {doc_id: {} for doc_id in passages["doc_id"]}
-    for query_id, doc_id, answer, start, _ in matches.iter_rows():
-        found[doc_id].setdefault(query_id, []).append({"text": answer, "answer_start": start})
-    data: list[SquadArticle] = []
-    for doc_id, text in passages.iter_rows():
-        qas: list[SquadQuestion] = [
-            {"id": f"{query_id}_{doc_id}", "query_id": query_id, "question": texts[query_id], "answers": spans}
-            for query_id, spans in found[doc_id].items()
-        ]
-        data.append({"title": doc_id, "paragraphs": [{"doc_id": doc_id, "context": text, "qas": qas}]})
-    return {"data": data}, unmatched.height
-
-
-class _Query(Protocol):
-    """A query of ir_datasets with answers."""
-
-    answers: Sequence[object]
-
-
-def _answers(identifier: str | os.PathLike[str], query: _Query) -> list[str]:
-    if getattr(query, "answers", None) is None:
-        raise EvenrankError(f"{identifier}: the queries of this data set have no answers")
-    return [str(answer) for answer in query.answers]
 
 
 _LISTED = 5

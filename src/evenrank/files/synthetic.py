@@ -6,13 +6,13 @@ import itertools
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ def write_lines(table: pl.DataFrame, path: Path, separator: str) -> None:
         table.write_csv(part, include_header=False, separator=separator, quote_style="never")
 
 
-Ids = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 
 GROUPS = ("m", "f", "n")
 """The groups in the order of the arrays of :class:`Templates`; ``n`` is neutral wording."""
@@ -90,23 +90,23 @@ class Templates:
     """All templates, and their indexes by use, for K kinds with A attributes each."""
 
     all: tuple[Template, ...]
-    ask: Ids
+    ask: Ints
     """[K, A, 3]: questions."""
-    tell: Ids
+    tell: Ints
     """[K, A, 3]: facts, which contain the answer."""
-    tease: Ids
+    tease: Ints
     """[K, A, 2]: sentences with a question's words but without an answer."""
-    fillers: Ids
+    fillers: Ints
     """[K, F]: sentences about the entity or the topic."""
-    voices: Ids
+    voices: Ints
     """[V, 3]: sentences about people, in the wording of each group of GROUPS."""
-    people_ask: Ids
+    people_ask: Ints
     """[P, 3, 2]: questions about a person of either group, for P facts."""
-    people_tell: Ids
+    people_tell: Ints
     """[P, 3, 2]: their facts."""
-    people_words: Ids
+    people_words: Ints
     """[P, 3]: gendered words of a fact."""
-    voice_words: Ids
+    voice_words: Ints
     """[V]: gendered words in the male and in the female wording of a voice."""
     kinds: tuple[str, ...]
     """The names of the K kinds."""
@@ -119,73 +119,54 @@ class Templates:
     female_words: frozenset[str]
 
 
-_USES = ("ask", "tell")
-
-
 @cache
 def templates() -> Templates:
     """The templates, read once."""
     data = tomllib.loads(resources.files(__package__).joinpath("sentences.toml").read_text(encoding="utf-8"))
-    return _Builder(data).build()
+    common, kinds, people = data["common"], list(data["kinds"].values()), data["people"]
+    wording: dict[str, list[str]] = data["wording"]
+    every: list[Template] = []
 
+    def add(text: str, answer: str = "", group: int | None = None) -> int:
+        """The number of a template, in the wording of a group if there is one."""
+        if group is not None:
+            for slot, forms in wording.items():
+                text = text.replace(f"{{{slot}}}", forms[group])
+        every.append(Template(_pieces(text), answer))
+        return len(every) - 1
 
-class _Builder:
-    def __init__(self, data: dict[str, Any]) -> None:
-        self.data = data
-        self.wording: dict[str, list[str]] = data["wording"]
-        self.all: list[Template] = []
+    def of_kinds(use: str) -> Ints:
+        return np.array([[[add(text, a["answer"]) for text in a[use]] for a in kind["attributes"]] for kind in kinds])
 
-    def build(self) -> Templates:
-        kinds = list(self.data["kinds"].values())
-        common = self.data["common"]
-        voices = [[self._add(self._worded(text, group)) for group in range(3)] for text in common["voices"]]
-        per_use = {
-            use: np.array([[self._numbers(a[use], a["answer"]) for a in kind["attributes"]] for kind in kinds])
-            for use in ("ask", "tell", "tease")
-        }
-        people = {
-            use: [[self._both(text, p["answer"]) for text in p[use]] for p in self.data["people"]] for use in _USES
-        }
-        return Templates(
-            people_ask=np.array(people["ask"]),
-            people_tell=np.array(people["tell"]),
-            people_words=np.array([[self._gendered(text) for text in p["tell"]] for p in self.data["people"]]),
-            fillers=np.array([self._numbers(common["fillers"] + kind["fillers"]) for kind in kinds]),
-            voices=np.array(voices),
-            voice_words=np.array([self._gendered(text) for text in common["voices"]]),
-            kinds=tuple(self.data["kinds"]),
-            topics=tuple(
-                Topic(topic["noun"], number, tuple(topic["words"]))
-                for turn in zip(*(kind["topics"] for kind in kinds), strict=True)
-                for number, topic in enumerate(turn)
-            ),
-            answers={name: tuple(words) for name, words in self.data["answers"].items()},
-            helpers=tuple(common["helpers"]),
-            syllables={name: tuple(parts) for name, parts in self.data["syllables"].items()},
-            male_words=frozenset(forms[0] for forms in self.wording.values()),
-            female_words=frozenset(forms[1] for forms in self.wording.values()),
-            all=tuple(self.all),
-            **per_use,
-        )
+    def of_people(use: str) -> Ints:
+        return np.array([[[add(text, p["answer"], group) for group in range(2)] for text in p[use]] for p in people])
 
-    def _worded(self, text: str, group: int) -> str:
-        for slot, forms in self.wording.items():
-            text = text.replace(f"{{{slot}}}", forms[group])
-        return text
+    def gendered(texts: Sequence[str]) -> list[int]:
+        return [sum(slot in wording for slot in _pieces(text)[1::2]) for text in texts]
 
-    def _both(self, text: str, answer: str) -> list[int]:
-        """A text in male and in female wording."""
-        return [self._add(self._worded(text, group), answer) for group in range(2)]
-
-    def _gendered(self, text: str) -> int:
-        return sum(slot in self.wording for slot in _pieces(text)[1::2])
-
-    def _numbers(self, texts: list[str], answer: str = "") -> list[int]:
-        return [self._add(text, answer) for text in texts]
-
-    def _add(self, text: str, answer: str = "") -> int:
-        self.all.append(Template(_pieces(text), answer))
-        return len(self.all) - 1
+    return Templates(
+        voices=np.array([[add(text, group=group) for group in range(3)] for text in common["voices"]]),
+        voice_words=np.array(gendered(common["voices"])),
+        ask=of_kinds("ask"),
+        tell=of_kinds("tell"),
+        tease=of_kinds("tease"),
+        people_ask=of_people("ask"),
+        people_tell=of_people("tell"),
+        people_words=np.array([gendered(person["tell"]) for person in people]),
+        fillers=np.array([[add(text) for text in common["fillers"] + kind["fillers"]] for kind in kinds]),
+        kinds=tuple(data["kinds"]),
+        topics=tuple(
+            Topic(topic["noun"], number, tuple(topic["words"]))
+            for turn in zip(*(kind["topics"] for kind in kinds), strict=True)
+            for number, topic in enumerate(turn)
+        ),
+        answers={name: tuple(words) for name, words in data["answers"].items()},
+        helpers=tuple(common["helpers"]),
+        syllables={name: tuple(parts) for name, parts in data["syllables"].items()},
+        male_words=frozenset(forms[0] for forms in wording.values()),
+        female_words=frozenset(forms[1] for forms in wording.values()),
+        all=tuple(every),
+    )
 
 
 def _pieces(text: str) -> tuple[str, ...]:
@@ -230,20 +211,6 @@ def make_names(rng: np.random.Generator, entities: int) -> Names:
         pools[what] = pl.Series(what, [every[i] for i in chosen.tolist()])
     return Names(**pools)
 
-
-__all__ = [
-    "FEMALE_WORDS",
-    "GROUPS",
-    "MALE_WORDS",
-    "PER_ENTITY",
-    "SPLIT_SHARES",
-    "Position",
-    "Stratum",
-    "SyntheticCollection",
-    "SyntheticConfig",
-    "batches",
-    "generate",
-]
 
 Position = Literal["uniform", "early", "late"]
 
@@ -401,20 +368,13 @@ class SyntheticConfig:
         return Stratum(size, part, both - part)
 
     def _check_paired(self) -> None:
-        if self.relevant % 2:
+        # With questions that group words decide, an entity tells of two attributes.
+        most = PER_ENTITY // 2 if self.group_query_rate > 0 else PER_ENTITY
+        if self.relevant % 2 or self.relevant > most or self.relevance_male_share not in (None, 0.5):
             raise EvenrankError(
                 "the planted amounts contradict each other: train_click_male_share and group_query_rate need relevant"
-                f" passages in both wordings, so `relevant` has to be even, not {self.relevant}"
-            )
-        if self.relevance_male_share not in (None, 0.5):
-            raise EvenrankError(
-                "the planted amounts contradict each other: train_click_male_share and group_query_rate need relevant"
-                " passages in both wordings, so `relevance_male_share` has to be 0.5"
-            )
-        if self.group_query_rate > 0 and self.groups < 2:
-            raise EvenrankError(
-                "the planted amounts contradict each other: group_query_rate needs passages on two attributes of an"
-                f" entity, so `relevant` has to be at most {PER_ENTITY // 2}"
+                f" passages in both wordings: `relevant` has to be even and at most {most}, and `relevance_male_share`"
+                f" 0.5, found {self.relevant} and {self.relevance_male_share}"
             )
         self.others()
 
@@ -458,23 +418,8 @@ def _within(count: int, available: int, wording: str, what: str) -> int:
     return max(0, min(count, available))
 
 
-Ints = npt.NDArray[np.int64]
 NEITHER = 2
 """The index of neutral wording in GROUPS, and of a question that group words do not decide."""
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The passages of a collection, numbered entity by entity."""
-
-    entity: Ints
-    """[N]"""
-    turn: Ints
-    """[N] number of the passage's attribute in its entity's order."""
-    query: Ints
-    """[N] the question that it answers, -1 if none."""
-    place: Ints
-    """[N] its number among the passages with its attribute, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,12 +441,13 @@ class Pairs:
 
 
 def make_pairs(
-    config: SyntheticConfig, blocks: Blocks, asked: Ints, split: Ints, splits: tuple[str, ...]
+    config: SyntheticConfig, entity: Ints, turn: Ints, query: Ints, place: Ints, asked: Ints, split: Ints
 ) -> tuple[Pairs, Ints, npt.NDArray[np.bool_]]:
     """The questions that group words decide, the wording [N] of every passage, and which are clicked [N].
 
-    ``asked`` [Q, 2]: entity and turn of each question; ``split`` [Q]: its split, as an index into ``splits``. Every
-    quota is met in each split, to within a question.
+    Of each passage [N], numbered entity by entity: its ``entity``, the ``turn`` of its attribute in the entity's order,
+    the ``query`` that it answers (-1: none) and its ``place`` among those with its attribute. Of each question
+    ``asked`` [Q, 2], its entity and turn, and ``split`` [Q]. Every quota is met in each split, to within a question.
     """
     rng = np.random.default_rng([config.seed, 3])
     count = config.query_count
@@ -515,23 +461,22 @@ def make_pairs(
 
     # The clicked passage of a question: the first of its passages is male, the second female.
     second = np.zeros(count, dtype=np.int64)
-    for number, name in enumerate(splits):
+    for number, name in enumerate(SPLIT_SHARES):
         of_split = gendered[split[gendered] == number]
         male = round(len(of_split) * config.click_share(name))
         second[rng.permutation(of_split)[male:]] = 1
 
-    query, relevant = blocks.query, blocks.query >= 0
+    relevant = query >= 0
     worded = np.zeros(count, dtype=bool)
     worded[gendered] = True
     group = np.full(config.passages, NEITHER)
-    group[relevant] = np.where(worded[query[relevant]], blocks.place[relevant] % 2, decided[query[relevant]])
-    clicked = relevant & (blocks.place == second[query])
+    group[relevant] = np.where(worded[query[relevant]], place[relevant] % 2, decided[query[relevant]])
+    clicked = relevant & (place == second[query])
 
     # The passages of the last attributes of its entity tell of the other group.
-    counterpart = np.full(config.passages, -1)
-    table = np.full((int(blocks.entity.max()) + 1, config.groups + 1), -1)
+    table = np.full((int(entity.max()) + 1, config.groups + 1), -1)
     table[asked[chosen, 0], config.groups - 1 - asked[chosen, 1]] = chosen
-    counterpart = table[blocks.entity, np.minimum(blocks.turn, config.groups)]
+    counterpart = table[entity, np.minimum(turn, config.groups)]
     told = counterpart >= 0
     group[told] = 1 - decided[counterpart[told]]
 
@@ -622,9 +567,8 @@ def make_plan(config: SyntheticConfig) -> Plan:
     split = _splits(rng, min(whole, config.query_count))[place_in_order]
     planted = Pairs.none(config)
     if group is None:
-        blocks = Blocks(entity, turn, query, place_in_block % config.relevant)
-        turns = np.stack([order[place_in_order], round_], axis=1)
-        planted, group, clicked = make_pairs(config, blocks, turns, split, tuple(SPLIT_SHARES))
+        turns, place = np.stack([order[place_in_order], round_], axis=1), place_in_block % config.relevant
+        planted, group, clicked = make_pairs(config, entity, turn, query, place, turns, split)
     shuffled = rng.permutation(config.passages)
     planted = replace(planted, counterpart=planted.counterpart[shuffled])
     plan = Plan(

@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from .errors import EvenrankError, InputError, arg, quoted, quoted_number, require_fast
-from .reading import BOM, Block, Headed, line_blocks, line_limit, open_binary, open_parquet, read_bytes, refuse_pipe
+from .reading import BOM, LINE_BYTES, Block, Headed, line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
 from .types import Array
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
@@ -133,14 +133,10 @@ def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, int] | None
 
     Only rows with equal hashes are compared exactly.
     """
-    number = np.zeros(table.height, dtype=np.uint64)
-    for seed, key in enumerate(keys):
-        number += table[key].hash(seed).to_numpy()
-    ordered = np.sort(number)
-    met = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    if not len(met):
+    hashes = table.select(keys).hash_rows()
+    if hashes.n_unique() == len(hashes):
         return None
-    rows = table.select(keys).with_row_index("row").filter(pl.Series(np.isin(number, met, kind="sort")))
+    rows = table.select(keys).with_row_index("row").filter(hashes.is_duplicated())
     again = rows.filter(~pl.struct(keys).is_first_distinct())
     if not again.height:
         return None
@@ -223,7 +219,8 @@ DOCUMENT = ("doc_id", "docno", "docid", "corpus-id", "pid", "id", "_id")
 QUERY = ("query_id", "qid", "query-id")
 """The same of query ids."""
 _PARQUET_MAGIC = b"PAR1"
-_MIXED = (TypeError, ValueError, OverflowError, RecursionError, pl.exceptions.PolarsError)
+MIXED = (TypeError, ValueError, OverflowError, RecursionError, pl.exceptions.PolarsError)
+"""What polars and pyarrow raise for values without a common type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +391,7 @@ def csv_parts(path: str, blocks: Iterable[Block]) -> Iterator[Columns]:
 def _odd_rows(path: str, blocks: Iterable[Block], separator: str, names: list[str] | None) -> Iterator[Columns]:
     """The rows of blocks, of which the first begins with the heading if ``names`` are None."""
     # The default is 128 KiB, and some texts are books.
-    csv.field_size_limit(line_limit())
+    csv.field_size_limit(LINE_BYTES)
     start = 0
 
     def numbered() -> Iterator[str]:
@@ -492,19 +489,20 @@ def _from_json(path: str, data: bytes) -> Columns:
         records.append(value)
         lines.append(number)
     names = list(dict.fromkeys(name for record in records for name in record))
-    columns = [_series(name, [record.get(name) for record in records]) for name in names]
+    columns = [series(name, [record.get(name) for record in records]) for name in names]
     return Columns(pl.DataFrame(columns), path, "", np.array(lines, dtype=np.int64))
 
 
-def _series(name: str, values: list[object]) -> pl.Series:
+def series(name: str, values: Sequence[object]) -> pl.Series:
+    """Values as a column: of their common type if they have one, otherwise of objects."""
     # What is nested has no use here, and polars takes minutes for what is nested deeply.
     if any(isinstance(value, dict | list) for value in values):
         return pl.Series(name, values, dtype=pl.Object)
-    with suppress(*_MIXED):
+    with suppress(*MIXED):
         return pl.Series(name, values, strict=True)
     # JSON writes 1.0 as 1.
     if all(value is None or type(value) in (int, float) for value in values):
-        with suppress(*_MIXED):
+        with suppress(*MIXED):
             return pl.Series(name, [None if value is None else float(value) for value in values])  # type: ignore[arg-type]
     return pl.Series(name, values, dtype=pl.Object)
 

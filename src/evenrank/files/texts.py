@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import os
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -183,7 +182,6 @@ def json_row(value: object, names: Names) -> tuple[str, str]:
 Done = TypeVar("Done")
 Batch = Callable[[], pl.DataFrame]
 """A batch still to be parsed."""
-_LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
 # White space as polars (and Unicode) defines it, for blank lines.
 _WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
@@ -200,13 +198,13 @@ def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Ite
     Memory: one batch, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
     last batch. Raises InputError, with the line number, for a line that is not a document.
     """
-    yield from _scan(path, "doc_id", unique)
+    yield from _worked(path, "doc_id", lambda batch: batch, unique)
 
 
 @checked
 def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
     """All queries of a file in one of the formats of :func:`scan_collection`: ``query_id`` and ``text``."""
-    table = pl.concat(list(_scan(path, "query_id", True)))
+    table = pl.concat(list(_worked(path, "query_id", lambda batch: batch)))
     if isinstance(path, TextFile) and path.judged is not None:
         table = table.filter(pl.col("query_id").is_in(read_qrels(path.judged)["query_id"].implode()))
     return table
@@ -267,65 +265,39 @@ def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterat
 def map_passages(path: str | os.PathLike[str], work: Callable[[pl.DataFrame], Done]) -> Iterator[Done]:
     """``work`` applied to the batches of a collection, in order, on a thread for each core.
 
-    They parse the batches, too: much faster than :func:`scan_collection`, whose errors it raises.
+    They parse the batches, too. Raises the errors of :func:`scan_collection`.
     """
-    ids = _SeenIds(path, "doc_id")
+    return _worked(path, "doc_id", work)
+
+
+def _worked(
+    path: str | os.PathLike[str], id_column: str, work: Callable[[pl.DataFrame], Done], unique: bool = True
+) -> Iterator[Done]:
+    """``work`` applied to the batches of texts that are not empty; ``unique``: ids must not repeat."""
 
     def parsed(batch: Batch) -> tuple[NDArray[np.uint64], Done | None]:
         table = batch()
-        return table["doc_id"].hash().to_numpy(), work(table) if table.height else None
+        return table[id_column].hash().to_numpy(), work(table) if table.height else None
 
-    for hashes, done in in_order(parsed, _batches(path, "doc_id")):
-        ids.add(hashes)
-        if done is not None:
-            yield done
-    ids.check()
-
-
-class _SeenIds:
-    """The ids of a collection, which must be there and must not repeat: eight bytes each."""
-
-    def __init__(self, path: str | os.PathLike[str], id_column: str) -> None:
-        self._path, self._id_column = path, id_column
-        self._hashes: list[NDArray[np.uint64]] = []
-
-    def add(self, hashes: NDArray[np.uint64]) -> None:
-        self._hashes.append(hashes)
-
-    def check(self) -> None:
-        met = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
-        if not len(met):
-            raise InputError(self._path, "the file contains no texts")
-        met.sort()
-        again = met[1:] == met[:-1]
-        if again.any():
-            _refuse_repeat(self._path, self._id_column, pl.Series("hash", np.unique(met[1:][again])))
-
-
-def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterator[pl.DataFrame]:
-    ids = _SeenIds(path, id_column)
-    rows = 0
-    for batch in _tables(path, id_column):
-        rows += batch.height
+    hashes, empty = [np.zeros(0, np.uint64)], True
+    for of_batch, done in in_order(parsed, _batches(path, id_column)):
         if unique:
-            ids.add(batch[id_column].hash().to_numpy())
-        if batch.height:
-            yield batch
-    if unique or not rows:
-        ids.check()
+            hashes.append(of_batch)
+        if done is not None:
+            empty = False
+            yield done
+    if empty:
+        raise InputError(path, "the file contains no texts")
+    met = np.sort(np.concatenate(hashes))
+    again = met[1:] == met[:-1]
+    if again.any():
+        _refuse_repeat(path, id_column, pl.Series("hash", np.unique(met[1:][again])))
 
 
 def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Series) -> None:
     """Raises InputError for the first repeated id, if any: different ids can have equal hashes."""
-    suspects = pl.concat(
-        [
-            batch.with_row_index("row")
-            .select("row", id_column)
-            .filter(pl.col(id_column).hash().is_in(hashes.implode()))
-            .with_columns(pl.col("row") + start)
-            for start, batch in _numbered(_tables(path, id_column))
-        ]
-    )
+    ids = pl.concat(batch().select(id_column) for batch in _batches(path, id_column)).with_row_index("row")
+    suspects = ids.filter(pl.col(id_column).hash().is_in(hashes.implode()))
     repeat = first_repeat(suspects, [id_column])
     if repeat is not None:
         first, again = (suspects.row(row, named=True) for row in repeat)
@@ -352,17 +324,6 @@ def _lines_with(path: str | os.PathLike[str], id_column: str, wanted: str) -> li
             if of_line == wanted:
                 found.append(int(line))
     return found
-
-
-def _numbered(batches: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
-    start = 0
-    for batch in batches:
-        yield start, batch
-        start += batch.height
-
-
-def _tables(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
-    return (batch() for batch in _batches(path, id_column))
 
 
 def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
@@ -394,34 +355,17 @@ def _file_batches(path: str | os.PathLike[str], id_column: str, names: Names) ->
         for table in _csv_batches(path, id_column, names):
             yield table.clone
         return
-    parse: Parse | None = None
-    lines = 0
+    parse: Callable[..., pl.DataFrame] | None = None
     first = True
     for block in line_blocks(path):
-        lines += block.lines
-        if parse is None and not block.data.decode().strip(_WHITE):
-            continue
-        parse = parse or _parser(block, names)
+        if parse is None:
+            if not block.data.decode().strip(_WHITE):
+                continue
+            is_json = _first_line(block).startswith("{")
+            parse = functools.partial(parse_jsonl, names=names) if is_json else _parse_tsv
         # A header can only be the first line that is not blank.
         yield functools.partial(parse, path, block, id_column, first)
         first = False
-    if lines == 1 and parse is _parse_tsv:
-        yield functools.partial(_refuse_lone_cr, path, block, id_column)
-
-
-def _refuse_lone_cr(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
-    if _LONE_CR.search(block.data):
-        raise InputError(path, "expected lines ending in a line feed, found only carriage returns", line=1)
-    return pl.DataFrame(schema={id_column: pl.String, "text": pl.String})
-
-
-Parse = Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]
-
-
-def _parser(block: Block, names: Names) -> Parse:
-    if block.data.decode().lstrip(_WHITE)[:1] == "{":
-        return functools.partial(parse_jsonl, names=names)
-    return _parse_tsv
 
 
 def has_heading(path: str | os.PathLike[str], names: Names) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -20,7 +21,6 @@ from evenrank.files.provenance import Provenance
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import lines_of
 from evenrank.files.tokens import Tokens, tokenize
-from evenrank.files.toml import parsed_toml
 from evenrank.files.types import Array
 
 from .table import REST, check_groups, named_poles, parse_poles
@@ -257,7 +257,7 @@ def _from_lines(path: str) -> Lexicon:
 
 def _from_toml(path: Path) -> Lexicon:
     try:
-        data = parsed_toml(b"".join(block.data for block in line_blocks(path)).decode())
+        data = tomllib.loads(b"".join(block.data for block in line_blocks(path)).decode())
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"no valid TOML: {error}") from None
     return _of_table(path, {"name": readable(path.stem), **data})

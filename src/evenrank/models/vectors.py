@@ -19,7 +19,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection
 from evenrank.files.arguments import checked, seed_32
 from evenrank.files.errors import quoted
-from evenrank.files.reading import Block, Headed, line_blocks, line_limit, open_binary, read_bytes
+from evenrank.files.reading import LINE_BYTES, Block, Headed, line_blocks, open_binary, read_bytes
 from evenrank.files.tables import csv_drops
 from evenrank.files.tokens import tokenize
 from evenrank.files.types import Array
@@ -242,7 +242,7 @@ def read_binary(
             windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(rest, np.uint8), 4 * dimensions)
             parts.append(windows[starts].view("<f4").astype(np.float32, copy=False))
         rest = rest[place:]
-        if read < wanted_total and len(rest) > line_limit() + 4 * dimensions:
+        if read < wanted_total and len(rest) > LINE_BYTES + 4 * dimensions:
             raise InputError(path, f"word {read + 1}: expected a word and a space, found {_cut(rest)}")
     matrix = np.concatenate(parts) if parts else np.empty((0, dimensions), np.float32)
     series = pl.Series("word", words, dtype=pl.String)

@@ -16,14 +16,14 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Array, Run, holm, make_folder, read_queries, read_run, scan_collection, write_run
+from evenrank.files import Run, holm, make_folder, read_queries, read_run, scan_collection, write_run
 from evenrank.probes import different_terms, sampled_words, term_similarity
 from evenrank.results import Column, Table
 from evenrank.stats import signed_rank_p
 from evenrank.training import build_ranker
 
 from .checks import Need, Options, need_device, need_file
-from .figures import EXACT, Figures
+from .figures import EXACT, Figures, ratio_values
 from .sources import (
     Answers,
     Lists,
@@ -410,7 +410,7 @@ class PositionStudy(Study[PositionSettings, Collection]):
         for model, training, measure in itertools.product(self.settings.rankers, VERSIONS, MEASURES):
             figure, row = f"{measure} on {name}", f"{model} {training}"
             for seed, ids, (old, new) in figures.aligned(figure, *(f"{row}, {test} test" for test in VERSIONS)):
-                figures.add(f"Δ {figure}, %", row, seed, ids, relative_change(old, new))
+                figures.add(f"Δ {figure}, %", row, seed, ids, 100 * (1 - ratio_values(old, new)))
                 figures.add(f"{figure}, original test", row, seed, ids, old)
 
     def _answers(self, figures: Figures, name: str) -> None:
@@ -507,19 +507,6 @@ def wilcoxon_of(figures: Figures, figure: str, first: str, second: str) -> tuple
     found = [(int(np.sign(apart.mean())), signed_rank_p(apart)) for apart in differences]
     signs = {sign for sign, _ in found}
     return (signs.pop(), max(p for _, p in found)) if len(signs) == 1 else (0, 1.0)
-
-
-def relative_change(before: Array, after: Array) -> Array:
-    """Values [Q] whose mean is 100 (after − before) / after of the means, to first order (the delta method).
-
-    >>> relative_change(np.array([0.2, 0.4]), np.array([0.1, 0.3])).mean().round(6)
-    -50.0
-    """
-    mean = after.mean()
-    if not mean:
-        return np.full(len(after), np.nan)
-    whole = (mean - before.mean()) / mean
-    return np.asarray(100 * (whole + (after - before) / mean - whole * after / mean))
 
 
 def by_passage(figures: Figures, suffix: str, places: pl.DataFrame) -> Figures:

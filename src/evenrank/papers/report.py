@@ -309,8 +309,6 @@ class ExperimentPage(Result):
     def _count(self) -> Finding:
         """How many claims are supported, not supported and undecided."""
         states = Counter[str](claim.verdict.state for claim in self.claims)
-        if len(self.claims) == 1:
-            return _PHRASES.finding("one", self.name, place="answer", state=list(states))
         return _PHRASES.finding(
             "count",
             self.name,

@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -570,8 +569,6 @@ def in_memory(ranker: Mapping[str, object]) -> bool:
 
 def cpu_precision() -> Precision:
     """bfloat16 if the processor computes in it, else float32, which is then faster; float32 on a GPU."""
-    if find_spec("torch") is None:
-        return "float32"
     import torch
 
     if torch.cuda.is_available():

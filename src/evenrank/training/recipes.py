@@ -17,7 +17,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from evenrank._command import spelled
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import arg, quoted
-from evenrank.files.toml import parsed_toml
 from evenrank.files.work import changed
 from evenrank.mitigation import Term
 from evenrank.models.stored import ENCODERS
@@ -433,7 +432,7 @@ def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) ->
             text = (resources.files(__package__) / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
         else:
             text = Path(name).read_text(encoding="utf-8")
-        data = parsed_toml(text)
+        data = tomllib.loads(text)
     except OSError:
         raise EvenrankError(f"{name}: no such recipe (shipped: {', '.join(shipped_recipes()) or 'none'})") from None
     except (ValueError, RecursionError) as error:

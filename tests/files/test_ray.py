@@ -150,8 +150,6 @@ def test_without_ray_the_extra_is_named(collection: Path, monkeypatch: pytest.Mo
     (tmp_path / "c.csv").write_text("doc_id,text\n")
     with pytest.raises(EvenrankError, match=r"c\.csv: `engine='ray'` reads Parquet and JSON lines \(\.jsonl\)$"):
         map_files(tmp_path / "c.csv", evenrank.score_batch, tmp_path / "out")
-    with pytest.raises(EvenrankError, match=r"^s3://b/out: `engine='ray'` writes to a folder; Ray Data itself writes"):
-        map_files(collection, evenrank.score_batch, "s3://b/out")
 
 
 def test_a_cluster_that_gives_up() -> None:

@@ -191,25 +191,26 @@ def begin(folder: str | Path, parts: int, *, resumable: bool = True) -> list[int
             if len(made) == parts:
                 raise KeyboardInterrupt
             if number not in work.done:
-                (Path(folder) / f"part-{number}.txt").write_text(f"{number}")
+                (Path(str(folder).removeprefix("file://")) / f"part-{number}.txt").write_text(f"{number}")
                 work.keep(number, {"rows": number}, f"part-{number}.txt")
                 made.append(number)
         raise KeyboardInterrupt
     return made
 
 
-def test_only_what_is_missing_is_done_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["", "file://"])
+def test_only_what_is_missing_is_done_again(tmp_path: Path, where: str) -> None:
     folder = tmp_path / "out"
-    assert begin(folder, 2) == [0, 1]
+    assert begin(f"{where}{folder}", 2) == [0, 1]
     assert names(folder) == ["_done-000000.json", "_done-000001.json", "_unfinished.json", "part-0.txt", "part-1.txt"]
-    assert begin(folder, 3) == [2]
-    with Work(folder, MADE_FROM, data=DATA) as work:
+    assert begin(f"{where}{folder}", 3) == [2]
+    with Work(f"{where}{folder}", MADE_FROM, data=DATA) as work:
         assert work.done == {number: {"rows": number} for number in range(3)}
         Path(folder / "rest.part").write_text("")
         work.finish()
     assert names(folder) == ["part-0.txt", "part-1.txt", "part-2.txt"]
     with pytest.raises(EvenrankError, match=r"out: expected a new or an empty folder, but it contains files$"):
-        begin(folder, 1)
+        begin(f"{where}{folder}", 1)
 
 
 NO_MARKS = (None, b'{"file": null', b"[4]", b"[" * 9999, b"\xff", b'{"report": 1}')

@@ -29,12 +29,9 @@ def map_files(
     ``s3://``. A worker or a machine that dies is replaced, and its batches are made again. The cluster is the
     connected one, or that of ``RAY_ADDRESS``, or else this machine. Until the folder is whole, readers refuse it.
 
-    ``out``: a folder on a disk that all machines share. Raises MissingExtraError without Ray; InputError for an address
-    as ``out``, for other files, for ids that repeat, and for what ``function`` raises; EvenrankError if the connection
-    or the cluster fails, or if the folder has files.
+    Raises MissingExtraError without Ray; InputError for other files, for ids that repeat, and for what ``function``
+    raises; EvenrankError if the connection or the cluster fails, or if the folder has files.
     """
-    if "://" in os.fspath(out):
-        raise InputError(out, f"{arg('engine', 'ray')} writes to a folder; Ray Data itself writes to an address")
     files = files_of(collection)
     parquet = is_parquet(files[0])
     if not (parquet or files[0].endswith((".jsonl", ".json"))):

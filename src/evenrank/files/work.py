@@ -24,7 +24,7 @@ from typing import Any
 from .errors import EvenrankError, InputError, quoted
 from .json_values import json_text
 from .outputs import make_folder, remove_unlocked, write_text
-from .reading import UNFINISHED
+from .reading import UNFINISHED, file_system, joined, open_raw
 
 Report = Mapping[str, Any]
 """What is known of a part, as JSON values."""
@@ -39,7 +39,7 @@ class Work:
     Leaving it with an error keeps the parts that are done; if there is none, everything is removed that it wrote.
 
     Args:
-        folder: It is made if it does not exist, and must be empty if it is not of this work.
+        folder: A path or a URL; it is made if it does not exist, and must be empty if it is not of this work.
         made_from: All that the parts depend on, as JSON values under names that an error can list.
         data: A pattern of the names of the files that stay when the work is finished.
         replace: Whether parts that were made from something else are removed instead of refused.
@@ -67,8 +67,12 @@ class Work:
         self._opened = ExitStack()
 
     def __enter__(self) -> Work:
+        elsewhere = file_system(self.folder)
         with ExitStack() as opened:
-            opened.enter_context(alone(self.folder))
+            if elsewhere is None:
+                opened.enter_context(alone(self.folder))
+            else:
+                elsewhere[0].makedirs(elsewhere[1], exist_ok=True)
             self._begin()
             self._opened = opened.pop_all()
         return self
@@ -81,7 +85,7 @@ class Work:
 
     def path(self, name: str) -> str:
         """The path of a file in the folder."""
-        return os.path.join(self.folder, name)
+        return joined(self.folder, name)
 
     def keep(self, number: int, report: Report, file: str | None = None) -> None:
         """Marks a part as done, after its ``file`` was written whole; None if it has no file of its own."""
@@ -122,8 +126,9 @@ class Work:
         write_text(self.path(UNFINISHED), self._text)
 
     def _refuse_others(self, names: list[str]) -> None:
+        local = file_system(self.folder) is None
         for name in names:
-            is_link = os.path.islink(self.path(name))
+            is_link = local and os.path.islink(self.path(name))
             if is_link or not (self._is_own(name) or self._data.fullmatch(name)):
                 raise EvenrankError(
                     f"{self.folder}: contains {'a link' if is_link else 'another file'}: {quoted(name)}"
@@ -149,8 +154,9 @@ class Work:
     def _read(self, name: str) -> dict[str, Any]:
         """A JSON object of the folder; an empty one if it cannot be read."""
         try:
-            values = json.loads(Path(self.path(name)).read_bytes())
-        except (OSError, ValueError, RecursionError):
+            with open_raw(self.path(name)) as stream:
+                values = json.loads(stream.read())
+        except (InputError, ValueError, RecursionError):
             return {}
         return values if isinstance(values, dict) else {}
 
@@ -160,13 +166,20 @@ class Work:
             if _TEMPORARY.fullmatch(name):
                 remove_unlocked(Path(self.path(name)))
             elif self._is_own(name) or (data and self._data.fullmatch(name)):
-                os.unlink(self.path(name))
+                remove_file(self.path(name))
 
     def _names(self) -> list[str]:
-        return sorted(os.listdir(self.folder))
+        elsewhere = file_system(self.folder)
+        if elsewhere is None:
+            return sorted(os.listdir(self.folder))
+        # A folder without files does not exist in an object store.
+        inside = elsewhere[0].ls(elsewhere[1], detail=False) if elsewhere[0].exists(elsewhere[1]) else []
+        return sorted(os.path.basename(name) for name in inside)
 
     def _size(self, name: str) -> int:
-        return os.stat(self.path(name)).st_size
+        elsewhere = file_system(self.path(name))
+        size: int = os.stat(self.path(name)).st_size if elsewhere is None else elsewhere[0].size(elsewhere[1])
+        return size
 
 
 def _mark(number: int) -> str:
@@ -176,6 +189,15 @@ def _mark(number: int) -> str:
 def changed(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     """The names of what work is made from that differ."""
     return [name for name in {**before, **now} if before.get(name) != now.get(name)]
+
+
+def remove_file(path: str) -> None:
+    """Removes a file, local or at a URL."""
+    elsewhere = file_system(path)
+    if elsewhere is None:
+        os.unlink(path)
+    else:
+        elsewhere[0].rm_file(elsewhere[1])
 
 
 @contextmanager

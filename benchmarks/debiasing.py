@@ -25,7 +25,7 @@ def _made(size: str) -> tuple[list[str], np.ndarray, list[list[str]], list[str]]
 
 def ours(size: str, check: str = "check") -> None:
     """Prints seconds, those of a first run on few words (the compiled loop is loaded) left out, and the gaps."""
-    from evenrank.search.embeddings import Vectors, hard_debias
+    from evenrank.search import Vectors, hard_debias
 
     words, matrix, pairs, specific = _made(size)
     few = Vectors(tuple(words[:SPECIFIC]), matrix[:SPECIFIC].copy())

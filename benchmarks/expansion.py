@@ -24,7 +24,7 @@ def ours() -> None:
     import polars as pl
     from threadpoolctl import threadpool_limits
 
-    from evenrank.search.embeddings import Vectors
+    from evenrank.search import Vectors
     from evenrank.search.expansion import expand
 
     words, matrix, rows = _made()

@@ -21,7 +21,7 @@ def _ranker_and_pairs(kind: str) -> tuple[Any, list[str], list[str]]:
     import torch
 
     from evenrank.models.protocol import ranker_class
-    from evenrank.search.embeddings import Vectors
+    from evenrank.search import Vectors
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)

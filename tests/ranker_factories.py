@@ -17,7 +17,7 @@ from tiny_models import WORDS, tiny_bert
 
 if TYPE_CHECKING:
     from evenrank.models.protocol import Ranker
-    from evenrank.search.embeddings import Vectors
+    from evenrank.search import Vectors
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Case:
 
 def vectors(dimensions: int = 12, seed: int = 0) -> Vectors:
     """Random vectors of the suite's words."""
-    from evenrank.search.embeddings import Vectors
+    from evenrank.search import Vectors
 
     matrix = np.random.default_rng(seed).standard_normal((len(WORDS), dimensions)).astype(np.float32)
     return Vectors(tuple(WORDS), matrix)

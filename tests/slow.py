@@ -126,7 +126,7 @@ def check_over_orders(run: Evaluation, name: str, value: Callable[[str, Docs], f
     """
     measure, lists, grades = parse_measure(name), rankings(run.run), graded(run)
     how = resolve(measure)
-    columns = [run.values(measure), how.expected(run), *how.bounds(run), run.random_values(measure)]
+    columns = [run.values(measure), how.expected(run), *how.bounds(run), how.expected(run, random=True)]
     columns += [] if run.qrels is None else [how.by_relevance(run)]
     for query, *found in zip(run.queries_of(measure), *columns, strict=True):
         docs, of = [doc for doc, _ in lists.get(query, [])], functools.partial(value, query)

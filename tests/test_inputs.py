@@ -16,10 +16,10 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank import EvenrankError, Run, groups, measures, papers
+from evenrank import EvenrankError, Run, groups, measures, papers, search
 from evenrank import options as opt
 from evenrank.files import as_batches, as_qrels, as_queries, as_run
-from evenrank.search import embeddings
+from evenrank.search.debias_file import debias_file
 
 # PyTerrier uses what pandas will drop.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -33,7 +33,7 @@ LABELS = {"d1": "f", "d2": "m", "d3": "m", "d4": "f"}
 MEASURES = "nDCG@10 ARaB@10"
 SCORING = evenrank.Scoring(evenrank.load_lexicon(LEXICON))
 SCORES = groups.score_in_memory(TEXTS, SCORING)
-VECTORS = embeddings.Vectors(("who", "knew", "said", "nothing"), np.eye(4, dtype=np.float32))
+VECTORS = search.Vectors(("who", "knew", "said", "nothing"), np.eye(4, dtype=np.float32))
 BUDGET = {"rule": [{"measure": "nDCG@10", "at_least": 0.1}]}
 
 
@@ -190,9 +190,9 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.tune, {"runs": {"a": RUN, "b": RUN}, "qrels": QRELS, "folds": 2, "restarts": 1}),
         (evenrank.variants, {"collection": TEXTS, "kind": "swap"}),
         (evenrank.write_squad_collection, {"files": ["none.json"], "to": out}),
-        (embeddings.audit_file, {"vectors": "none.npy"}),
-        (embeddings.debias_file, {"vectors": "none.npy", "out": out}),
-        (embeddings.load_word_sets, {}),
+        (search.audit_file, {"vectors": "none.npy"}),
+        (debias_file, {"vectors": "none.npy", "out": out}),
+        (search.load_word_sets, {}),
         (measures.provider, {"table": SCORES, "background": RUN}),
     ]
     if find_spec("sentence_transformers"):

@@ -101,11 +101,11 @@ def test_every_query_against_plain_evaluations() -> None:
     own.background = own.as_background("a")
     for text in measures.split():
         measure = parse_measure(text)
-        value, ties = own.values(measure), resolve(measure).expected(own)
+        value, ties, random = own.values(measure), *(resolve(measure).expected(own, random=of) for of in (False, True))
         added, beyond = excesses(result, "a", text)
-        z = abs((value - own.random_values(measure)).sum()) / math.sqrt(sum(variances(own, measure)))
+        z = abs((value - random).sum()) / math.sqrt(sum(variances(own, measure)))
         of_orders = 2 * stats.norm.sf(z)
-        for of, reference in ((added, own.random_values(measure)), (beyond, resolve(measure).by_relevance(own))):
+        for of, reference in ((added, random), (beyond, resolve(measure).by_relevance(own))):
             least = of_orders if of is added else 0.0
             assert of.values == pytest.approx(value - reference)
             assert of.mean == pytest.approx((value - reference).mean())

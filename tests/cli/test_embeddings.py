@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenrank.search.embeddings import Vectors, read_vectors, write_vectors
+from evenrank.search import Vectors, read_vectors, write_vectors
 from page_parts import Opened
 from reaching import unreachable
 

@@ -101,7 +101,7 @@ def source(tmp_path_factory):
     """The files, a folder of texts, vectors in our own form, links, an index and a damaged one."""
     pytest.importorskip("safetensors")
     from evenrank import build_index
-    from evenrank.search.embeddings import Vectors
+    from evenrank.search import Vectors
 
     folder = tmp_path_factory.mktemp("files")
     for name, content in FILES.items():

@@ -95,7 +95,7 @@ def test_parts_are_independent_samples() -> None:
     assert found.value == pytest.approx(first.mean() - second.mean())
     assert (found.n, found.outcome) == (60, "violated")
     error = (first.var(ddof=1) / 20 + second.var(ddof=1) / 40) ** 0.5
-    assert found.test.upper.se == pytest.approx(error)
+    assert found.test.se == pytest.approx(error)
 
 
 def test_several_violated_rules_are_corrected_and_what_holds_is_not() -> None:

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pytest
 from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_run, reading
 from evenrank.files.squad import load_squad
 from evenrank.groups import GroupTable, load_lexicon, read_group_table
-from evenrank.search.embeddings import read_sets, read_vectors, read_word_list
+from evenrank.search import read_sets, read_vectors, read_word_list
 from evenrank.training.recipes import load_recipe
 
 pytest.importorskip("torch")
@@ -166,26 +165,19 @@ def test_values_that_no_scoring_gives(tmp_path: Path, column: str, values: list[
         assert str(of_file.value) == f"{tmp_path}/s: {caught.value}"
 
 
-UNFIT, SHARES = "its settings do not fit its groups", "expected numbers from 0 to 1 as shares"
-
-
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value"),
     [
-        ("shares", "[1]", UNFIT),
-        *(("shares", value, SHARES) for value in ("[NaN, 0.5]", "[2, -1]", "1", '["x", "y"]')),
-        *(("poles", value, f"{SHARES} and two groups as poles") for value in ('["f", "f"]', '"mf"')),
-        ("poles", '["m", "x"]', UNFIT),
-        ("poles", '["m"]', SHARES),
-        ("shares", "[" * 100_000 + "]" * 100_000, "its settings are no JSON object"),
+        *(("shares", value) for value in ("[1]", "[NaN, 0.5]", "[2, -1]", "1", '["x", "y"]', "[" * 100_000)),
+        *(("poles", value) for value in ('["f", "f"]', '"mf"', '["m", "x"]', '["m"]')),
     ],
     ids=lambda value: value[:24],
 )
-def test_settings_of_scores(tmp_path: Path, name: str, value: str, message: str) -> None:
+def test_settings_of_scores(tmp_path: Path, name: str, value: str) -> None:
     settings = {"evenrank": f'{{"{name}": {value}}}'}
     pq.write_table(SCORES.to_arrow().replace_schema_metadata(settings), tmp_path / "s")
     said = told(read_group_table, tmp_path / "s")[1]
-    assert re.match(rf"{tmp_path}/s: damaged: {message}", said), said
+    assert said == f"{tmp_path}/s: damaged: its settings do not fit its groups"
 
 
 # --- Parquet that panics an engine, and whatever an engine raises ----------------------------------------------------

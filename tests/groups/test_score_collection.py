@@ -136,7 +136,7 @@ def test_files_that_are_no_scores(tmp_path: Path) -> None:
         read_group_table(tmp_path / "none.parquet")
     for settings in ("{", "[1]"):
         pl.DataFrame(TABLE).write_parquet(path, metadata={"evenrank": settings})
-        with pytest.raises(InputError, match="damaged: its settings are no JSON object"):
+        with pytest.raises(InputError, match="damaged: its settings do not fit its groups"):
             read_group_table(path)
 
 

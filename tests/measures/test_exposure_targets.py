@@ -104,7 +104,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ("query_id,m,f\nq,.5,.4\n", ", line 2: the shares of the query 'q' sum to 0.9, expected 1"),
     ("query_id,m,f\nq,1.5,-.5\n", f", line 2: {A_SHARE} 'f', found '-.5'"),
     ("group,share\nm,many\n", f", line 2: {A_SHARE} 'm', found 'many'"),
-    ("query_id,m,f\nq,1,0\nr,1,0\nq,1,0\n", ", line 4: the query 'q' is repeated"),
+    ("query_id,m,f\nq,1,0\nr,1,0\nq,1,0\n", ", line 4: the group 'm' of the query 'q' is repeated"),
     ("query_id,group,share\nq,m,1\nq,m,1\n", ", line 3: the group 'm' of the query 'q' is repeated"),
     ("query_id,m,m\nq,1,0\n", ", line 1: two columns are named 'm'"),
     ("query_id,m,f\nq,1\n", ", line 2: expected 3 values (query_id, m, f), found 2"),

@@ -1,4 +1,4 @@
-"""Ranked lists as flat arrays: sorted, summed and taken from in pieces, as slow obvious loops do it."""
+"""Ranked lists as flat arrays: sorted, summed and taken from, as slow obvious loops do it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.measures import RankedLists, ranked_lists
+from evenrank.measures import RankedLists
 from evenrank.measures.joined import ideal_order
 from evenrank.measures.neutrality import fairr
-from evenrank.measures.ranked_lists import Column, Pieces, TableRows, gathered
+from evenrank.measures.ranked_lists import Column, TableRows
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=9)
-
-
-@pytest.fixture(autouse=True, params=[4, 1 << 18])
-def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranked_lists, "_CACHED", request.param)
-    monkeypatch.setattr(ranked_lists, "_PIECE", request.param)
 
 
 def lists_of(lengths: list[int], scores: Any = None) -> RankedLists:
@@ -52,11 +46,10 @@ def test_totals_to_the_last_bit(lengths: list[int], seed: int) -> None:
     assert lists.totals(values).tolist() == np.where(lists.lengths > 0, at_once, 0.0).tolist()
 
 
-@given(LENGTHS, st.integers(0, 9), st.booleans())
-def test_blocks_of_ties(lengths: list[int], seed: int, split: bool) -> None:
+@given(LENGTHS, st.integers(0, 9))
+def test_blocks_of_ties(lengths: list[int], seed: int) -> None:
     scores = -np.sort(drawn(lengths, seed).integers(0, 3, sum(lengths))).astype(np.float64)
-    cut = len(scores) // 3
-    starts, sizes = lists_of(lengths, Pieces([scores[:cut], scores[cut:]]) if split else scores).ties
+    starts, sizes = lists_of(lengths, scores).ties
     slow, place = [], 0
     for length in lengths:
         for _, block in itertools.groupby(range(place, place + length), key=lambda row: float(scores[row])):
@@ -64,18 +57,6 @@ def test_blocks_of_ties(lengths: list[int], seed: int, split: bool) -> None:
             slow += [(rows[0], len(rows))] if len(rows) > 1 else []
         place += length
     assert list(zip(starts.tolist(), sizes.tolist(), strict=True)) == slow
-
-
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(0, 9))
-def test_an_array_in_pieces(sizes: list[int], seed: int) -> None:
-    whole = drawn(sizes, seed).normal(size=sum(sizes))
-    held = Pieces(np.split(whole, np.cumsum(sizes)[:-1]))
-    assert len(held) == len(whole)
-    for start, stop in itertools.combinations_with_replacement(range(len(whole) + 2), 2):
-        assert held[start:stop].tolist() == whole[start:stop].tolist()
-    rows = np.arange(len(whole))[::-1].reshape(1, -1)
-    assert held[rows].tolist() == whole[rows].tolist()
-    assert gathered(whole, rows[0]).tolist() == whole[::-1].tolist()
 
 
 @given(LENGTHS, st.integers(1, 20), st.integers(0, 9))

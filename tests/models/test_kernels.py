@@ -38,7 +38,7 @@ from evenrank.models.word_rankers import (
     kernel_pool,
     sinusoids,
 )
-from evenrank.search.embeddings import Vectors
+from evenrank.search import Vectors
 from plain_loops import array, slow_transformer, slow_vectors
 
 KINDS = ("tk", "knrm", "conv-knrm", "match-pyramid")

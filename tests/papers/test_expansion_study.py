@@ -22,7 +22,7 @@ from evenrank.papers.checks import Options
 from evenrank.papers.claims import claims_of
 from evenrank.papers.expansion import BIASED, DEBIASED, FUSED, MEASURES, REGULAR, ExpansionStudy
 from evenrank.papers.figures import Figures
-from evenrank.search.embeddings import Vectors, gender_en, hard_debias
+from evenrank.search import Vectors, gender_en, hard_debias
 from evenrank.search.expansion import query_words
 from micro_studies import micro_expansion
 

@@ -19,8 +19,8 @@ from evenrank.probes.position_curve import Versions, position_curve
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.result import Result
+from evenrank.search import Vectors, evaluate_bias, gender_en, hard_debias
 from evenrank.search.debias_file import DebiasResult
-from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
 from evenrank.search.embeddings_audit import BiasAudit
 from evenrank.stats.estimate import estimate
 from evenrank.testing import check_result

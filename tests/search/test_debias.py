@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.search.debias import case_forms
-from evenrank.search.embeddings import (
+from evenrank.search import (
     EvaluationSettings,
     Vectors,
     WordSets,
@@ -29,6 +28,7 @@ from evenrank.search.embeddings import (
     recovery,
     specific_words,
 )
+from evenrank.search.debias import case_forms
 
 
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:

@@ -13,9 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
-from evenrank.search import expansion
+from evenrank.search import Vectors, expansion
 from evenrank.search.analysis import NLTK, read_stop_words, stop_list
-from evenrank.search.embeddings import Vectors
 from evenrank.search.expansion import expand, query_words
 
 

@@ -43,7 +43,7 @@ def test_damage_that_keeps_the_size_is_found_where_it_is_asked_for(tmp_path: Pat
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that reads beyond their end would end the process."""
-    opened, search = open_index(index), Index.search
+    opened, search = open_index(index), Index._search
 
     def cut(found: Any = None) -> Any:
         for name in opened.manifest.files:
@@ -53,7 +53,7 @@ def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypa
     if when == "before":
         cut()
     else:
-        monkeypatch.setattr(Index, "search", lambda *given, **settings: cut(search(*given, **settings)))
+        monkeypatch.setattr(Index, "_search", lambda *given, **settings: cut(search(*given, **settings)))
     with pytest.raises(InputError, match=r"index: the index is damaged: by-turn.npy has 0 bytes, expected 136$"):
         opened.search(QUERIES, quiet=True)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evenrank import RM3, EvenrankError, InputError, build_index, open_index, retrieve
 from evenrank.search import bm25
 from evenrank.search.analysis import Analyzer
-from evenrank.search.bm25 import Counts, MappedBM25
+from evenrank.search.bm25 import Counts, Index
 from evenrank.search.index_folder import read_manifest
 
 WORDS = ["cat", "dogs", "the", "running", "café", "ﬁsh", "𝄞𝄞", "zebra", "l'été", "x9"]
@@ -129,35 +129,36 @@ def replaced(at: int, value: int) -> Callable[[Any], Any]:
     return lambda values: np.concatenate([values[: at % len(values)], [value], values[at % len(values) + 1 :]])
 
 
-DAMAGE: list[tuple[str, Callable[[Any], Any], str]] = [
-    ("documents.npy", lambda v: v + 4, "a posting leads to a document that is"),
-    ("turn.npy", lambda v: v + 2**30, "a posting leads to a document that is not in it"),
-    ("by-turn.npy", lambda v: v - 2**30, "a posting leads to a document that is not in it"),
-    ("starts.npy", replaced(1, 10**15), "starts.npy does not fit the other files"),
-    ("starts.npy", replaced(-1, 3), "starts.npy does not fit the other files"),
-    ("numbers.npy", lambda v: v + 100, "a term has no valid number"),
-    ("terms-starts.npy", replaced(1, 10**12), "its terms cannot be read"),
-    ("ids-starts.npy", replaced(2, 10**12), "its ids cannot be read"),
-    ("ids.npy", lambda v: v | 128, "its ids cannot be read"),
-    ("stopwords.npy", lambda v: v ^ 1, "its stop words differ from what was written"),
-    ("forward-starts.npy", lambda v: v + 50, "the terms of a document are not in"),
-    ("forward-terms.npy", lambda v: v + 50, "a document has a term without a num"),
+DAMAGE: list[tuple[str, Callable[[Any], Any]]] = [
+    ("documents.npy", lambda v: v + 4),
+    ("turn.npy", lambda v: v + 2**30),
+    ("by-turn.npy", lambda v: v - 2**30),
+    ("starts.npy", replaced(1, 10**15)),
+    ("starts.npy", replaced(-1, 3)),
+    ("numbers.npy", lambda v: v + 100),
+    ("terms-starts.npy", replaced(1, 10**12)),
+    ("ids-starts.npy", replaced(2, 10**12)),
+    ("ids.npy", lambda v: v | 128),
+    ("forward-starts.npy", lambda v: v + 50),
+    ("forward-terms.npy", lambda v: v + 50),
 ]
 
 
-def unchecked(folder: Path) -> MappedBM25:
+def unchecked(folder: Path) -> Index:
     """An index, of whose files the sizes alone were looked at."""
-    return MappedBM25(read_manifest(folder))
+    return Index.open(read_manifest(folder))
 
 
-@pytest.mark.parametrize(("file", "change", "message"), DAMAGE)
-def test_damaged_numbers_end_in_a_line(index: Path, file: str, change: Callable[[Any], Any], message: str) -> None:
+@pytest.mark.parametrize(("file", "change"), DAMAGE)
+def test_damaged_numbers_end_in_a_line(index: Path, file: str, change: Callable[[Any], Any]) -> None:
     values = np.load(index / file)
     np.save(index / file, change(values).astype(values.dtype))
-    with pytest.raises(EvenrankError) as caught:
+    differs = f"the index is damaged: {file} differs from what was written"
+    with pytest.raises(InputError) as caught:
         retrieve(unchecked(index), asked("cat dog sat running"), rm3=RM3(), quiet=True)
-    assert f"the index is damaged: {message}" in str(caught.value)
-    with pytest.raises(InputError, match=rf"the index is damaged: {file} differs from what was written$"):
+    unfit = f"the index is damaged: {file} does not fit the other files"
+    assert str(caught.value).endswith(unfit if file == "starts.npy" else differs)
+    with pytest.raises(InputError, match=rf"{differs}$"):
         open_index(index, check=True)
 
 

@@ -119,5 +119,5 @@ def test_weighted_words() -> None:
 
 def test_an_index_without_documents_terms() -> None:
     index = Index.build(texts("aa"), Analyzer(None, None), quiet=True)
-    with pytest.raises(EvenrankError, match="forward=True"):
+    with pytest.raises(EvenrankError, match="does not keep each passage's words"):
         index.search(texts("aa", name="query_id"), rm3=RM3(), quiet=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.text_encoders import TextEncoder
 from evenrank.search import encoded_windows
 from evenrank.search.index_folder import read_manifest
-from evenrank.search.vector_index import VectorIndex
+from evenrank.search.vector_index import DenseIndex
 
 SMALL = Encoding(batch_size=4)
 
@@ -90,33 +89,20 @@ def test_ties_are_broken_by_descending_id_also_at_the_end(home: Path, tmp_path: 
     assert [doc for doc, _ in found] == ["d8", "d7", "d6", "d5"]
 
 
-def halved(name: str) -> Callable[[Path], object]:
-    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size // 2)
-
-
-DAMAGES: list[Callable[[Path], object]] = [
-    halved("texts-000003.part"),
-    lambda folder: (folder / "texts-000003.part").unlink(),
-    lambda folder: pl.DataFrame({"text": ["a"]}).write_parquet(folder / "texts-000003.part"),
-    halved("_done-000000.json"),
-    lambda folder: (folder / "rows-000001.part").write_bytes(b"x" * (folder / "rows-000001.part").stat().st_size),
-]
-
-
 @pytest.fixture(scope="module")
 def unfinished(home: Path) -> Path:
     """Three of five windows are encoded; of the fourth the rows are written, but not marked."""
-    place, encode = home / "unfinished", encoded_windows.EncodingJob._encode
+    place, encode = home / "unfinished", encoded_windows._encode
 
-    def stopping(self: encoded_windows.EncodingJob, number: int) -> Any:
-        report = encode(self, number)
-        if number == 3:
+    def stopping(encoder: TextEncoder, texts: pl.Series, out: Path, first: int) -> Any:
+        report = encode(encoder, texts, out, first)
+        if out.name == "rows-000003.part":
             raise KeyboardInterrupt
         return report
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evenrank.search.vector_index.BATCHES", 2)
-        patch.setattr(encoded_windows.EncodingJob, "_encode", stopping)
+        patch.setattr(encoded_windows, "_encode", stopping)
         with pytest.raises(KeyboardInterrupt):
             build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     return place
@@ -137,11 +123,11 @@ def test_goes_on_where_it_was_stopped(home: Path, unfinished: Path, tmp_path: Pa
     assert files[0] == files[1]
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_beginning_is_refused(home: Path, unfinished: Path, tmp_path: Path, damage, monkeypatch) -> None:
+def test_a_damaged_beginning_is_refused(home: Path, unfinished: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
     place = Path(shutil.copytree(unfinished, tmp_path / "index"))
-    damage(place)
+    rows = place / "rows-000001.part"
+    rows.write_bytes(b"x" * rows.stat().st_size)
     message = refused(build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     assert message == f"{place}: the beginning of the index is damaged: remove it, and start again"
 
@@ -207,25 +193,25 @@ def test_a_model_that_only_the_index_names_is_not_downloaded(copy: Path, monkeyp
 
 
 def test_damaged_files_are_refused(copy: Path) -> None:
-    """Sizes are checked when it is opened, turns and vectors when they are used."""
+    """Sizes are checked when it is opened, digests where turns and vectors cannot be used."""
     by_turn = copy / "by-turn.npy"
     sound = by_turn.read_bytes()
     np.save(by_turn, np.full(DOCUMENTS, 10_000, np.int32))
-    assert refused(retrieve, VectorIndex(read_manifest(copy)), QUERIES, quiet=True) == (
-        f"{copy}: the index is damaged: its vectors or their order cannot be used"
+    assert refused(retrieve, DenseIndex(read_manifest(copy)), QUERIES, quiet=True) == (
+        f"{copy}: the index is damaged: by-turn.npy differs from what was written"
     )
     by_turn.write_bytes(sound)
     vectors = copy / "vectors.npy"
     whole = vectors.read_bytes()
     np.save(vectors, np.full((DOCUMENTS, 32), np.nan, np.float16))
-    opened = VectorIndex(read_manifest(copy))
-    assert "its vectors or their order" in refused(retrieve, opened, QUERIES, quiet=True)
+    opened = DenseIndex(read_manifest(copy))
+    assert "vectors.npy differs from what was written" in refused(retrieve, opened, QUERIES, quiet=True)
     vectors.write_bytes(whole[:-2])
     assert "vectors.npy has" in refused(retrieve, copy, QUERIES, quiet=True)
     # Read, it would end the process.
     assert "vectors.npy has" in refused(opened.search, QUERIES, quiet=True)
     change(copy, "files", "vectors.npy", "bytes", to=vectors.stat().st_size)
-    assert "vectors.npy cannot be read" in refused(VectorIndex, read_manifest(copy))
+    assert "vectors.npy cannot be read" in refused(DenseIndex, read_manifest(copy))
 
 
 def test_vectors_beyond_float16_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from damage import damaged, told
 from evenrank.files import EvenrankError, InputError
-from evenrank.search.embeddings import Vectors, from_keyed_vectors, read_vectors, train_vectors, write_vectors
+from evenrank.search import Vectors, from_keyed_vectors, read_vectors, train_vectors, write_vectors
 
 WORDS = ("the", "é", '"', "NA", "1,5")
 MATRIX = np.array([[0.5, -1.25, 3e-5], [1, 2, 3], [4, 5, 6], [-0.0, 1e-20, 1e20], [7, 8, 0.1]], np.float32)

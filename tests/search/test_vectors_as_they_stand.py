@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from as_they_stand import FIELDS, NUMBERS, PACKED, Packing, Wrong, check_against, finite, is_finite, lines_of_text
-from evenrank.search.embeddings import read_vectors
+from evenrank.search import read_vectors
 
 
 def slow_vectors(content: bytes) -> list[tuple[str, list[float]]]:

@@ -8,6 +8,7 @@ import numpy as np
 from ir_measures import Measure
 
 from evenrank.measures import facts, signs
+from evenrank.measures.base import Over
 from evenrank.results.table import Interval
 from evenrank.stats.bounds import MARGIN
 from evenrank.stats.compare import Comparison, compare_combined, undecidable
@@ -16,7 +17,7 @@ from evenrank.stats.estimate import absolute_estimate, defined
 from .comparison import compare_with_baseline, unless_tied
 from .data import RANDOM, RELEVANCE_FIRST, MetricValue, RunAudit, RunComparison
 from .order_effects import order_effect
-from .values import MeasureValues, Over, RunValues
+from .values import MeasureValues, RunValues
 
 
 def run_audits(

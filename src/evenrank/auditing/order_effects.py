@@ -9,12 +9,13 @@ import polars as pl
 
 from evenrank.files.types import EQUAL
 from evenrank.measures import Evaluation, is_linear
+from evenrank.measures.base import Over
 from evenrank.stats.compare import Comparison
 from evenrank.stats.values import QueryValues
 
 from .comparison import compare_differences, reach_of_difference, unless_tied
 from .data import RANDOM, RELEVANCE_FIRST, OrderEffect
-from .values import MeasureValues, Over, RunValues, measure_run
+from .values import MeasureValues, RunValues, measure_run
 
 ORDERS: dict[Over, str] = {"random": RANDOM, "relevance": RELEVANCE_FIRST}
 """The reference rankings of a run's own candidates that its order is compared with."""

@@ -12,13 +12,14 @@ from evenrank.files import Run
 from evenrank.files.tables import IdIndex
 from evenrank.groups import GroupTable
 from evenrank.measures import Background, Evaluation, Target, is_bias
+from evenrank.measures.base import Over
 
 from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
 from .inputs import Inputs, Options
 from .judgements import as_pairs
 from .order_effects import ORDERS, own_references
 from .query_clusters import QueryClusters, query_clusters
-from .values import SHOWN_DEPTH, UNCHECKED, Over, RunValues, measure_run, query_axis
+from .values import SHOWN_DEPTH, UNCHECKED, RunValues, measure_run, query_axis
 
 
 @dataclass(frozen=True, slots=True)

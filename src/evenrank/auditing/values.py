@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from evenrank.measures import (
     not_estimable,
     resolve,
 )
-from evenrank.measures.base import mean_of, means_by_relevance
+from evenrank.measures.base import Over, mean_of, means_by_relevance
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.results.table import Interval
@@ -34,8 +34,6 @@ from evenrank.stats.values import QueryValues
 
 from .data import NEUTRAL_FIRST, FromLabels, Known, KnownLabels, Unjudged
 
-Over = Literal["random", "relevance"]
-"""An expectation over orders of the same candidates: all orders, or all by falling grade."""
 SHOWN_DEPTH = 10
 PROFILE_DEPTH = 100
 PARTLY = "documents without a label could change it"
@@ -267,7 +265,7 @@ def _measure(
         undefined=int(np.isnan(own).all(axis=0).sum()),
         tie_mean=tie_mean,
         tie_range=tie_range,
-        expected=_whole_figure(how, evaluation, over) if over else None,
+        expected=how.figure_over(evaluation, over) if over else None,
         interval=None if over else how.interval(evaluation),
         greatest=greatest,
         order_variances=variances,
@@ -301,11 +299,6 @@ def _undefined(
 def _parts(how: RunMeasure, run: JoinedRun, over: Over | None) -> tuple[Array, ...]:
     """The arrays that a figure is made of."""
     return how.parts_by_relevance(run) if over == "relevance" else how.parts(run, random=over == "random")
-
-
-def _whole_figure(how: RunMeasure, run: JoinedRun, over: Over) -> float | None:
-    """An expected figure that is not that of its expected parts."""
-    return how.figure_by_relevance(run) if over == "relevance" else how.random_figure(run)
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -372,11 +365,8 @@ def _samples(evaluation: JoinedRun, how: RunMeasure, over: Over | None, axis: pl
     def placed(part: LabelSample) -> LabelSample:
         return replace(part, query=places[part.query])
 
-    if over == "relevance":
-        return _Samples(placed(how.design_term_by_relevance(evaluation)))
-    if over == "random":
-        return _Samples(placed(how.design_term_at_random(evaluation)))
-    return _Samples(placed(how.design_term(evaluation)), placed(how.design_term(evaluation, tied=True)))
+    own = placed(how.design_term(evaluation, over=over))
+    return _Samples(own) if over else _Samples(own, placed(how.design_term(evaluation, tied=True)))
 
 
 def _from_labels(

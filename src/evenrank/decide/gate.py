@@ -18,7 +18,7 @@ from evenrank.files.errors import EvenrankError, quoted, shown
 from evenrank.files.types import EQUAL, NEAR_ZERO, Array, holm
 from evenrank.files.wording import counted
 from evenrank.results.finding import Finding, phrases
-from evenrank.stats.bounds import AbsoluteLimit, BoundTest, Outcome
+from evenrank.stats.bounds import BoundTest, Outcome
 from evenrank.stats.bounds import outcome as outcome_of
 from evenrank.stats.compare import LEAST_CLUSTERS
 from evenrank.stats.planning import queries_to_decide, queries_to_hold
@@ -307,11 +307,7 @@ def _undecidable_reason(data: _RuleData, tested: RuleTest, turned: Sequence[_Vie
 
 def _possible_limits(rule: Rule, test: BoundTest, alpha: float, other: float | None) -> Limits | None:
     """The limits without values that the rule's quantity cannot have; None below six clusters, as of one query."""
-    if isinstance(test, AbsoluteLimit):
-        few = test.n_effective < LEAST_CLUSTERS <= test.upper.n
-    else:
-        few = test.n_effective < LEAST_CLUSTERS <= test.n
-    if few:
+    if test.n_effective < LEAST_CLUSTERS <= test.n:
         return None
     least, most = rule.scale(other)
     low, high = test.limits(alpha)

@@ -12,7 +12,7 @@ from evenrank.files.types import EQUAL
 from evenrank.files.wording import counted, percent
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.table import NONE, short, true_minus
-from evenrank.stats.bounds import AbsoluteLimit, BoundTest, MeanBound, Outcome
+from evenrank.stats.bounds import BoundTest, MeanBound, Outcome
 from evenrank.stats.compare import LEAST_CLUSTERS, LEAST_SAMPLE
 from evenrank.stats.estimate import Estimate
 
@@ -111,9 +111,9 @@ class RuleResult:
         return self.test.power(at, self.level)
 
 
-def has_power(test: BoundTest | None) -> TypeGuard[MeanBound | AbsoluteLimit]:
+def has_power(test: BoundTest | None) -> TypeGuard[MeanBound]:
     """Whether power is stated: where an absolute value is against another run's, it would depend on both means."""
-    return isinstance(test, MeanBound | AbsoluteLimit)
+    return isinstance(test, MeanBound)
 
 
 def amount(rule: Rule, value: float | None) -> str:
@@ -141,7 +141,7 @@ def undecided(result: RuleResult) -> str:
         return unbounded(result.rule)
     if result.p_violated is not None and result.p_violated <= result.alpha:
         return "corrected"
-    if (test.nearer if isinstance(test, AbsoluteLimit) else test).n_effective < LEAST_CLUSTERS <= result.n:
+    if test.n_effective < LEAST_CLUSTERS <= result.n:
         return "few_clusters"
     if result.n < LEAST_SAMPLE and test.distance > 0:
         return "few_queries"

@@ -5,7 +5,6 @@ from evenrank.files.tokens import Tokens, tokenize
 from .labels import as_labels
 from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, note_lexicon
 from .scoring import (
-    DEFAULT_MAGNITUDES,
     GroupSource,
     Scoring,
     WordCounts,
@@ -14,17 +13,14 @@ from .scoring import (
     score_batches,
     score_collection,
     score_in_memory,
-    score_labels,
     score_texts,
     score_with_words,
-    scores_as_asked,
     scoring_of,
     sides_of_texts,
 )
 from .table import (
     MAGNITUDES,
     GroupTable,
-    GroupTableLike,
     Magnitude,
     as_group_table,
     neutrality,
@@ -33,11 +29,9 @@ from .table import (
 )
 
 __all__ = [
-    "DEFAULT_MAGNITUDES",
     "MAGNITUDES",
     "GroupSource",
     "GroupTable",
-    "GroupTableLike",
     "Lexicon",
     "LexiconLike",
     "Magnitude",
@@ -56,10 +50,8 @@ __all__ = [
     "score_batches",
     "score_collection",
     "score_in_memory",
-    "score_labels",
     "score_texts",
     "score_with_words",
-    "scores_as_asked",
     "scoring_of",
     "sides",
     "sides_of_texts",

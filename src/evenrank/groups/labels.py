@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.files.arguments import checked
-from evenrank.files.convert import Strings, frame_of, id_column, strings
+from evenrank.files.convert import Strings, first_of, frame_of, id_column, strings
 from evenrank.files.errors import EvenrankError, InputError, arg, quoted, quoted_number, readable, shown
 from evenrank.files.outputs import ids_from_spreadsheets
 from evenrank.files.provenance import SUFFIX
@@ -116,7 +116,9 @@ def _read(
     if ids is not None and sum(map(len, ids)) < max(len(documents), _MANY):
         rows = np.flatnonzero(IdIndex(ids).among(documents).to_numpy())
         if not len(rows):
-            raise columns.error(f"knows none of the documents: it has {_some(documents)}; asked for {_some_of(ids)}")
+            wanted = pl.concat([part.rename("id") for part in ids]) if ids else pl.Series("id", [], pl.String)
+            has, asked_for = (first_of(part.unique(maintain_order=True)) or "none" for part in (documents, wanted))
+            raise columns.error(f"knows none of the documents: it has {has}; asked for {asked_for}")
     long = _group_column(columns, id_name, group_column)
     if long is None:
         table, groups, appearing = _wide(columns, id_name, documents, rows, neutral)
@@ -198,7 +200,9 @@ def _drawn(
         raise columns.error(f"no document has a label yet: fill in the column {column} (`evenrank labels ask` does)")
     spoken = _spoken(table, NO_LABEL, neutral)
     found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
-    every = _drawn_rows(columns, id_name)
+    documents = ids_from_spreadsheets(columns.table[id_name].cast(pl.String))
+    every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents))})
+    every = every.unique("doc_id", keep="first", maintain_order=True)
     if card is not None:
         strange = every.filter(~every["doc_id"].is_in(card.drawn.implode()))
         if strange.height:
@@ -230,13 +234,6 @@ def _drawn(
     probability[:known] = every["chance"].to_numpy()[:known] * known / every.height
     sample = DrawnLabels(could, labelled, probability, trusted=card is None)
     return replace(found, sample=sample)
-
-
-def _drawn_rows(columns: Columns, id_name: str) -> pl.DataFrame:
-    """The documents of a sample's table, each once, with their rows."""
-    documents = ids_from_spreadsheets(columns.table[id_name].cast(pl.String))
-    every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents))})
-    return every.unique("doc_id", keep="first", maintain_order=True)
 
 
 def _chances(columns: Columns) -> pl.Series:
@@ -281,19 +278,14 @@ class SampleCard:
         try:
             with open(name, encoding="utf-8") as file:
                 card = json.load(file)
-            if not all(map(_is_text, [*card[DRAWN], *card[FRAME]])):
-                raise ValueError
             drawn, could = (pl.Series("doc_id", card[key], dtype=pl.String) for key in (DRAWN, FRAME))
             chance, measures = pl.Series(card[PROBABILITY], dtype=pl.Float64), card["made_by"]["measures"]
-            found = SampleCard(drawn, chance, could, tuple(map(str, measures)))
-            sound = len(found.chance) == len(drawn) and found.chance.is_between(0, 1, closed="right").all()
-            if not sound or found.chance.null_count():
-                raise ValueError
+            sound = len(chance) == len(drawn) and chance.is_between(0, 1, closed="right").fill_null(False).all()
         except (OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError):
-            raise InputError(
-                name, "damaged: it has to say which documents were drawn, and which could have been"
-            ) from None
-        return found
+            sound = False
+        if not sound:
+            raise InputError(name, "damaged: it has to say which documents were drawn, and which could have been")
+        return SampleCard(drawn, chance, could, tuple(map(str, measures)))
 
 
 def _columns(given: object, what: str) -> Columns:
@@ -554,12 +546,3 @@ def _as_table(
     except EvenrankError as error:
         raise columns.error(str(error)) from None
     return found.with_poles(poles)
-
-
-def _some(ids: pl.Series) -> str:
-    first = ids[:6].unique(maintain_order=True)
-    return f"{', '.join(map(quoted, first[:5]))}{', …' if len(ids) > 5 else ''}" if len(ids) else "none"
-
-
-def _some_of(ids: Sequence[pl.Series]) -> str:
-    return _some(pl.concat([part.rename("id") for part in ids]).unique(maintain_order=True)[:6])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -251,8 +251,10 @@ def _from_lines(path: str) -> Lexicon:
                     path, f"{quoted(word)} is in two groups, {other} (line {first}) and {group}", line=line
                 )
             words.append((word, group))
-    appearing = tuple(dict.fromkeys(group for _, group in words))
-    return _checked(path, readable(Path(path).stem), tuple(sorted(appearing)), words, None, None, appearing)
+    table: dict[str, list[str]] = {}
+    for word, group in words:
+        table.setdefault(group, []).append(word)
+    return _of_table(path, {"name": readable(Path(path).stem), "words": table}, words)
 
 
 def _from_toml(path: Path) -> Lexicon:
@@ -263,7 +265,8 @@ def _from_toml(path: Path) -> Lexicon:
     return _of_table(path, {"name": readable(path.stem), **data})
 
 
-def _of_table(path: PathLike, data: Mapping[str, Any]) -> Lexicon:
+def _of_table(path: PathLike, data: Mapping[str, Any], words: list[tuple[str, str]] | None = None) -> Lexicon:
+    """``words``: all of them in their order, if that is not by group."""
     unknown = data.keys() - {*_KEYS, *_NOTES}
     if unknown:
         raise InputError(path, f"unknown key {quoted(min(unknown))} (allowed: {', '.join((*_KEYS, *_NOTES))})")
@@ -280,16 +283,36 @@ def _of_table(path: PathLike, data: Mapping[str, Any]) -> Lexicon:
     for key, text in {"name": name, **notes}.items():
         if not isinstance(text, str):
             raise InputError(path, f"expected a text as {key}, found {quoted(text)}")
-    if shares is not None and not (isinstance(shares, dict) and all(type(s) in (int, float) for s in shares.values())):
+    shares = dict.fromkeys(groups, 1 / max(1, len(groups))) if shares is None else shares
+    numbers: list[Any] = [*shares.values()] if isinstance(shares, dict) else [None]
+    # A whole number of TOML may have any size.
+    if not all(type(share) in (int, float) and share < 1e300 for share in numbers):
         raise InputError(path, "expected a table [shares] with a number for each group")
     if sorted(groups) != sorted(table):
         raise InputError(path, f"groups names {', '.join(groups)}, [words] has {', '.join(table)}")
-    words = [(word, group) for group in groups for word in table[group]]
-    appearing = groups if "groups" in data else tuple(table)
-    lexicon = _checked(path, name, groups, words, shares, poles or None, appearing)
+    if len(groups) < 2:
+        raise InputError(path, f"expected at least two groups, found {', '.join(groups) or 'none'}")
+    if REST in groups:
+        raise InputError(path, f"no group may be named {REST!r}: it stands for all the others")
+    if set(shares) != set(groups):
+        raise InputError(path, f"[shares] names {', '.join(shares)}, the groups are {', '.join(groups)}")
+    if not (min(numbers) >= 0 and abs(sum(numbers) - 1) <= 1e-9):
+        raise InputError(path, f"the target shares must sum to 1, they sum to {sum(numbers):g}")
+    between, assumed = named_poles(groups if "groups" in data else tuple(table))
     try:
-        pairs, neutral = pairs_of(data.get("pairs", {})), neutral_of(data.get("neutral", {}))
-        return replace(lexicon, **notes, pairs=pairs, neutral=neutral)
+        lexicon = Lexicon(
+            name,
+            groups,
+            tuple(words or [(word, group) for group in groups for word in table[group]]),
+            tuple(float(shares[group]) for group in groups),
+            between,
+            assumed and not poles,
+            pairs=pairs_of(data.get("pairs", {})),
+            neutral=neutral_of(data.get("neutral", {})),
+            **notes,
+        )
+        lexicon.entries("word")
+        return lexicon.with_poles(",".join(poles) if poles else None)
     except EvenrankError as error:
         raise InputError(path, str(error)) from None
 
@@ -300,37 +323,31 @@ def _texts(path: PathLike, key: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _checked(
-    path: PathLike,
-    name: str,
-    groups: tuple[str, ...],
-    words: list[tuple[str, str]],
-    shares: dict[str, int | float] | None,
-    poles: tuple[str, ...] | None,
-    appearing: tuple[str, ...],
-) -> Lexicon:
-    """``appearing``: the groups in the file's order."""
-    if len(groups) < 2:
-        raise InputError(path, f"expected at least two groups, found {', '.join(groups) or 'none'}")
-    if REST in groups:
-        raise InputError(path, f"no group may be named {REST!r}: it stands for all the others")
-    if shares is None:
-        shares = dict.fromkeys(groups, 1 / len(groups))
-    if set(shares) != set(groups):
-        raise InputError(path, f"[shares] names {', '.join(shares)}, the groups are {', '.join(groups)}")
-    try:
-        amounts = tuple(float(shares[group]) for group in groups)
-    except OverflowError:
-        raise InputError(path, "the target shares must sum to 1, one of them is too large for a number") from None
-    if not (min(amounts) >= 0 and abs(sum(amounts) - 1) <= 1e-9):
-        raise InputError(path, f"the target shares must sum to 1, they sum to {sum(amounts):g}")
-    between, assumed = named_poles(appearing)
-    try:
-        lexicon = Lexicon(name, groups, tuple(words), amounts, between, assumed and not poles)
-        lexicon.entries("word")
-        return lexicon.with_poles(",".join(poles) if poles else None)
-    except EvenrankError as error:
-        raise InputError(path, str(error)) from None
+EntriesByFirst = dict[str, list[tuple[tuple[str, ...], int, int]]]
+
+
+@functools.lru_cache(maxsize=8)
+def entries_by_first(lexicon: Lexicon, tokens: Tokens) -> EntriesByFirst:
+    """By its first token, each entry with its number and its group's: longest first."""
+    by_first: EntriesByFirst = {}
+    for number, (key, group) in enumerate(lexicon.entries(tokens).items()):
+        by_first.setdefault(key[0], []).append((key, number, lexicon.groups.index(group)))
+    for found in by_first.values():
+        found.sort(key=lambda entry: -len(entry[0]))
+    return by_first
+
+
+def find_entries(words: Sequence[str], entries: EntriesByFirst) -> Iterator[tuple[int, int, int, int]]:
+    """Where entries are met from left to right, without overlap: first word, end, the entry's number, its group's."""
+    end = 0
+    for place, word in enumerate(words):
+        if word not in entries or place < end:
+            continue
+        for key, number, group in entries[word]:
+            if len(key) == 1 or tuple(words[place : place + len(key)]) == key:
+                end = place + len(key)
+                yield place, end, number, group
+                break
 
 
 @functools.lru_cache(maxsize=8)

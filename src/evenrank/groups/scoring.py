@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Unpack, cast
 
@@ -33,12 +33,21 @@ from evenrank.files.streams import arrow_table, write_parquet
 from evenrank.files.tables import IdIndex, is_parquet, read_columns, text_bytes
 from evenrank.files.texts import Names, TextFile, map_passages, select_texts, texts_of_table
 from evenrank.files.threads import in_order
-from evenrank.files.tokens import Tokens, alphabet
+from evenrank.files.tokens import Tokens, alphabet, folded, word_spans
 from evenrank.files.types import Array
 
 from . import _plain_counting
 from .labels import as_labels
-from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, matcher_of, note_lexicon
+from .lexicon import (
+    Lexicon,
+    LexiconLike,
+    builtin_lexicons,
+    entries_by_first,
+    find_entries,
+    load_lexicon,
+    matcher_of,
+    note_lexicon,
+)
 from .table import (
     METADATA_KEY,
     GroupTable,
@@ -176,12 +185,7 @@ def score_batch(
         InputError: For a batch without these columns, and for a row without id or text.
         EvenrankError: For a lexicon that cannot be used.
     """
-    scoring = Scoring(
-        load_lexicon(lexicon).with_poles(poles),
-        tokens or "word",
-        tuple(magnitudes),
-        1 if threshold is None else threshold,
-    )
+    scoring = replace(scoring_of(lexicon, poles, tokens, threshold), magnitudes=tuple(magnitudes))
     names = Names.of(TextFile("", id_column, text_column), "doc_id")
     scored = score_texts(texts_of_table(pl.DataFrame(batch), names, source="the batch"), scoring)
     return arrow_table(scored, {METADATA_KEY: json.dumps(scoring.describe())})
@@ -255,18 +259,12 @@ def score_collection(
             tables = map_passages(collection, lambda batch: score_texts(batch, scoring))
         else:
             tables = score_batches(as_batches(collection), scoring)
-        return _write_scores(tables, out, scoring, advance)
-
-
-def _write_scores(
-    tables: Iterable[pl.DataFrame], out: str | os.PathLike[str], scoring: Scoring, advance: Callable[[int], None]
-) -> int:
-    total = 0
-    with atomic_path(out) as part:
-        for rows in write_parquet(tables, part, {METADATA_KEY: json.dumps(scoring.describe())}):
-            advance(rows)
-            total += rows
-    return total
+        total = 0
+        with atomic_path(out) as part:
+            for rows in write_parquet(tables, part, {METADATA_KEY: json.dumps(scoring.describe())}):
+                advance(rows)
+                total += rows
+        return total
 
 
 @checked
@@ -274,30 +272,6 @@ def score_in_memory(texts: TextsLike, scoring: Scoring) -> GroupTable:
     """The group table of documents, in memory, made on all cores."""
     batches = (part for batch in as_batches(texts, "`texts`") for part in batch.iter_slices(1 << 15))
     return GroupTable.of(pl.concat(score_batches(batches, scoring)), scoring.describe())
-
-
-def scores_as_asked(
-    scores: GroupTable,
-    *,
-    lexicon: LexiconLike | None,
-    poles: str | None,
-    tokens: str | None,
-    threshold: float | None,
-) -> GroupTable:
-    """An existing group table, with the ``poles`` asked for.
-
-    ``lexicon``, ``tokens``, ``threshold``: the settings it should have been made with; None if any will do.
-    Raises EvenrankError if it has others, or was made from labels, and for poles that are not among its groups.
-    """
-    named = None if lexicon is None else load_lexicon(lexicon).name
-    for name, value in {"lexicon": named, "tokens": tokens, "threshold": threshold}.items():
-        if value is not None and scores.labelled:
-            made = f"the scores were made from the labels {scores.settings['labels']}"
-            raise EvenrankError(f"{arg(name)}: {value} was asked for, but {made}, which have no words")
-        if value is not None and scores.settings.get(name, value) != value:
-            found = scores.settings[name]
-            raise EvenrankError(f"{arg(name)}: {value} was asked for, but the scores were made with {name} {found}")
-    return scores.with_poles(poles)
 
 
 # --- the kernel's inputs -------------------------------------------------------------------------------------------
@@ -323,36 +297,12 @@ def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Ar
     )
 
 
-@functools.lru_cache(maxsize=8)
-def _entries(lexicon: Lexicon) -> tuple[dict[tuple[str, ...], str], dict[str, int]]:
-    """The groups of the entries, and the most tokens of an entry by its first one."""
-    entries = lexicon.entries("word")
-    longest: dict[str, int] = {}
-    for key in entries:
-        longest[key[0]] = max(len(key), longest.get(key[0], 0))
-    return entries, longest
-
-
 @checked
 def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     """Where a text's ``word`` tokens match the lexicon: start, end (characters) and group, as the kernel matches."""
-    from evenrank.files.tokens import folded, word_spans
-
-    entries, longest = _entries(lexicon)
     spans = word_spans(text)
-    tokens = [folded(text[start:end]) for start, end in spans]
-    found = []
-    end = 0
-    for place, token in enumerate(tokens):
-        if place < end or token not in longest:
-            continue
-        for length in range(min(longest[token], len(tokens) - place), 0, -1):
-            group = entries.get(tuple(tokens[place : place + length]))
-            if group is not None:
-                end = place + length
-                found.append((spans[place][0], spans[end - 1][1], group))
-                break
-    return found
+    found = find_entries([folded(text[start:end]) for start, end in spans], entries_by_first(lexicon, "word"))
+    return [(spans[first][0], spans[end - 1][1], lexicon.groups[group]) for first, end, _, group in found]
 
 
 def _lists_words(path: PathLike) -> bool:
@@ -416,16 +366,23 @@ class GroupSource:
         return scoring_of(self.lexicon, self.poles, self.tokens, self.threshold)
 
     def known(self, ids: Sequence[pl.Series] | None = None) -> GroupTable:
-        """The table of labels or scores, for these documents or for all."""
+        """The table of labels or scores, for these documents or for all, with the ``poles`` asked for.
+
+        Raises EvenrankError for scores that were made with another lexicon, tokens or threshold, or from labels, where
+        these are asked for, and for poles that are not among the groups.
+        """
         if self.labels is not None:
             return self._labels(ids)
-        return scores_as_asked(
-            as_group_table(self.scores, ids),
-            lexicon=self.lexicon,
-            poles=self.poles,
-            tokens=self.tokens,
-            threshold=self.threshold,
-        )
+        scores = as_group_table(self.scores, ids)
+        lexicon = None if self.lexicon is None else load_lexicon(self.lexicon).name
+        for name, value in {"lexicon": lexicon, "tokens": self.tokens, "threshold": self.threshold}.items():
+            if value is not None and scores.labelled:
+                made = f"the scores were made from the labels {scores.settings['labels']}"
+                raise EvenrankError(f"{arg(name)}: {value} was asked for, but {made}, which have no words")
+            if value is not None and scores.settings.get(name, value) != value:
+                found = scores.settings[name]
+                raise EvenrankError(f"{arg(name)}: {value} was asked for, but the scores were made with {name} {found}")
+        return scores.with_poles(self.poles)
 
     def margins(self, ids: Sequence[pl.Series]) -> dict[str, GroupTable]:
         """For combinations, the table of each single column, by name."""

@@ -199,10 +199,16 @@ class GroupTable:
             raise EvenrankError(
                 f"which groups to compare? the groups are {', '.join(self.groups)}; {arg('poles', 'A,B')} says"
             )
-        unknown = [pole for pole in poles if pole not in (*self.groups, REST)]
-        if unknown:
-            raise EvenrankError(f"no group {quoted(unknown[0])} in the group table, which has {', '.join(self.groups)}")
+        for pole in poles:
+            if pole != REST:
+                self.number_of(pole)
         return poles[0], [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
+
+    def number_of(self, group: str) -> int:
+        """The number of a group. Raises EvenrankError for one that the table lacks."""
+        if group not in self.groups:
+            raise EvenrankError(f"no group {quoted(group)} in the group table, which has {', '.join(self.groups)}")
+        return self.groups.index(group)
 
     @property
     def attribute(self) -> str:
@@ -381,23 +387,15 @@ def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] |
     if len(kept) > 1:
         raise InputError(path, "its files were scored with different settings")
     stored = kept.pop()
-    try:
-        settings = json.loads(stored) if stored else None
-    except (ValueError, RecursionError):
-        settings = ()
-    if settings is not None and not isinstance(settings, dict):
-        raise InputError(path, "damaged: its settings are no JSON object")
     with reading_parquet(path, _UNREADABLE):
         table = pl.concat(parts)
         try:
-            scores = GroupTable.of(table, _checked(path, settings), source=f"the scores {os.fspath(path)}")
+            scores = GroupTable.of(table, _stored_settings(path, stored, table), source=f"the scores {os.fspath(path)}")
             scores = replace(scores, extremes=extremes_of(pl.concat(largest).max(), scores.groups))
         except InputError:
             raise
         except EvenrankError as error:
             raise InputError(path, str(error)) from None
-        if len(scores.shares) != len(scores.groups) or not {*(scores.poles or ())} <= {*scores.groups, REST}:
-            raise InputError(path, "damaged: its settings do not fit its groups")
         repeat = first_repeat(table, ["doc_id"])
         if repeat is not None:
             raise InputError(path, f"the document {quoted(table['doc_id'][repeat[1]])} is repeated")
@@ -459,15 +457,22 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
     return scores
 
 
-def _checked(path: str | os.PathLike[str], settings: dict[str, object] | None) -> dict[str, object] | None:
-    """The settings; raises InputError if those that are used have the wrong form."""
-    shares, poles = (settings or {}).get("shares") or [], (settings or {}).get("poles") or []
-    numbers = isinstance(shares, list) and all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
-    pair = isinstance(poles, list) and all(isinstance(pole, str) for pole in poles) and len(poles) in (0, 2)
-    if not (numbers and pair) or (isinstance(poles, list) and poles and poles[0] in (poles[1], REST)):
-        raise InputError(
-            path, "damaged: expected numbers from 0 to 1 as shares and two groups as poles in its settings"
-        )
+def _stored_settings(path: PathLike, stored: str | None, table: pl.DataFrame) -> dict[str, Any] | None:
+    """The settings kept with a table; raises InputError for those that are not of it."""
+    groups = [name.removeprefix("count_") for name in table.columns if name.startswith("count_")]
+    if stored is None:
+        return None
+    try:
+        settings: dict[str, Any] = json.loads(stored)
+        shares, poles = settings.get("shares") or [0.0 for _ in groups], settings.get("poles") or []
+        fit = len(shares) == len(groups) and all(0 <= share <= 1 for share in shares) and isinstance(poles, list)
+        if poles:
+            first, second = poles
+            fit = fit and first in groups and second in (*groups, REST) and first != second
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        fit = False
+    if not fit:
+        raise InputError(path, "damaged: its settings do not fit its groups")
     return settings
 
 

@@ -71,6 +71,8 @@ def relevance_first(run: JoinedRun) -> JoinedRun:
 
 
 Better = Literal["higher", "nearer zero"]
+Over = Literal["random", "relevance"]
+"""What an expectation is over: random orders of the candidates, or orders by falling grade."""
 Construct = Literal["lean", "neutrality", "exposure", "other"]
 """What a measure of bias measures, which decides the words for a difference; "other": it has no words of its own."""
 
@@ -129,7 +131,6 @@ class RunMeasure:
     construct: Construct = "other"
     whole_run = False
     signed = False
-    needs_table = False
     needs_qrels = False
     needs_background = False
     part_count = 1
@@ -203,8 +204,8 @@ class RunMeasure:
         """The arrays [Q] that the figure is made of, in the expectation of :meth:`by_relevance`."""
         return (self.by_relevance(run),)
 
-    def figure_by_relevance(self, run: JoinedRun) -> float | None:
-        """The figure's expectation by falling grade, if that is not the figure of those parts; else None."""
+    def figure_over(self, run: JoinedRun, over: Over) -> float | None:
+        """The figure's expectation over these orders; None if it is that of the expected parts."""
         return None
 
     def label_bounds_by_relevance(self, run: JoinedRun) -> tuple[Array, Array] | None:
@@ -214,10 +215,6 @@ class RunMeasure:
     def ties(self, run: JoinedRun) -> TieFigures:
         """What ties do to the run's figure."""
         return tie_figures(self.expected(run), *self.bounds(run))
-
-    def random_figure(self, run: JoinedRun) -> float | None:
-        """The figure's expectation over random orders, if that is not the figure of the expected parts; else None."""
-        return None
 
 
 class FigureOfParts(Agg):  # type: ignore[misc]
@@ -261,7 +258,6 @@ class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
     DEFAULT = float("nan")
     SPELLED: str | None = None
     better: Better = "nearer zero"
-    needs_table = True
 
     def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
         """The mean [Q] over 200 random orders of tied documents (``random``: of all candidates)."""
@@ -353,13 +349,10 @@ class AbsoluteFigure(BiasMeasure):
         least, most = sorted(map(abs, ends))
         return (0.0 if ends[0] <= 0 <= ends[1] else least), most
 
-    def figure_by_relevance(self, run: JoinedRun) -> float | None:
-        """The mean absolute value over 200 random orders of equally graded candidates."""
-        return float(np.mean(np.abs(self.figure_draws(relevance_first(run)))))
-
-    def random_figure(self, run: JoinedRun) -> float:
-        """The mean absolute value over 200 random orders of the candidates."""
-        return float(np.mean(np.abs(self.figure_draws(run, random=True))))
+    def figure_over(self, run: JoinedRun, over: Over) -> float | None:
+        """The mean absolute value over 200 random orders of the candidates, or of those of equal grade."""
+        ordered, random = (run, True) if over == "random" else (relevance_first(run), False)
+        return float(np.mean(np.abs(self.figure_draws(ordered, random=random))))
 
 
 class LinearMeasure(BiasMeasure):
@@ -444,8 +437,16 @@ class LinearMeasure(BiasMeasure):
         whole = sums[row, np.minimum(first + size, depth)] - sums[row, np.minimum(first, depth)]
         return query, whole / size * scale[query]
 
-    def design_term(self, run: JoinedRun, *, tied: bool = False) -> LabelSample:
-        """Sampling error of the values from sampled labels; ``tied``: of their expectations over the orders of ties."""
+    def design_term(self, run: JoinedRun, *, tied: bool = False, over: Over | None = None) -> LabelSample:
+        """Sampling error of the values from sampled labels; ``tied``: of their expectations over the orders of ties.
+
+        ``over``: of those over random orders, or by falling grade.
+        """
+        if over == "relevance":
+            return self.design_term(relevance_first(run), tied=True)
+        if over == "random":
+            places = np.arange(len(run.scored_lists.scores))
+            return self.design_term(run.in_order(places, np.zeros(len(places))), tied=True)
         sample = run.required_table.sample
         assert sample is not None
         number = np.full(len(sample.documents) + 1, -1)
@@ -463,16 +464,6 @@ class LinearMeasure(BiasMeasure):
         weights, scale, guess = self._weights(run), self.scale(run), self._estimates(run).guess
         column = run.column((self, "guess"), lambda rows: guess[rows], np.nan, run.could_be_drawn)
         return _sums(weights, column.first(run.scored_lists, weights.shape[1])) * scale
-
-    def design_term_by_relevance(self, run: JoinedRun) -> LabelSample:
-        """As :meth:`design_term`, of :meth:`by_relevance`."""
-        return self.design_term(relevance_first(run), tied=True)
-
-    def design_term_at_random(self, run: JoinedRun) -> LabelSample:
-        """As :meth:`design_term`, of the expectation over random orders."""
-        lists = run.scored_lists
-        shuffled = run.in_order(np.arange(len(lists.scores)), np.zeros(len(lists.scores)))
-        return self.design_term(shuffled, tied=True)
 
     def values(self, run: JoinedRun) -> Array:
         """The value [Q] of each query; NaN is undefined.

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.files.errors import EvenrankError, quoted
 from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
 
@@ -21,33 +20,14 @@ from .targets import TARGETS
 _SAME = 1e-12
 
 
-class _Weights:
-    """The weights of a group in given rows of a group table; for many rows, those of all its documents are kept."""
-
-    def __init__(self, table: GroupTable, group: str) -> None:
-        self._table, self._group = table, group
-        self._all: Array | None = None
-
-    def __call__(self, rows: Array) -> Array:
-        if self._all is None and rows.size > self._table.table.height:
-            self._all = self._table.weight(self._group)
-        return self._table.weight(self._group, rows) if self._all is None else self._all[rows]
-
-
 def group_columns(run: JoinedRun) -> list[Column]:
     """The weight of each of the G groups in a run's documents; 0 for a document that the group table lacks."""
-    table = run.required_table
-    return [run.column(("weight", group), _Weights(table, group), 0.0) for group in table.groups]
+    return [run.weight(group) for group in run.required_table.groups]
 
 
 def first_weights(run: JoinedRun, depth: int) -> Array:
     """The weight [G, Q, depth] of each group in the first documents of each list; 0 past its end."""
     return np.stack([column.first(run.scored_lists, depth) for column in group_columns(run)])
-
-
-def unknown_first(run: JoinedRun, depth: int) -> Array:
-    """1 where one of the first documents [Q, depth] is one that the group table lacks, else 0."""
-    return run.scored_lists.top((run.scored_documents < 0).astype(np.float64), depth)
 
 
 def exposures(weights: Array, discounts: Array) -> Array:
@@ -165,13 +145,6 @@ def rank_discounts(depth: int, kind: Discount = "log", gamma: float = 0.8) -> Ar
         powers: Array = gamma ** (ranks - 1)
         return powers
     return 1 / np.log2(np.maximum(ranks, 2) if kind == "trec" else 1 + ranks)
-
-
-def group_number(table: GroupTable, group: str) -> int:
-    """The number of a group. Raises EvenrankError for one that the group table lacks."""
-    if group not in table.groups:
-        raise EvenrankError(f"no group {quoted(group)} in the group table, which has {', '.join(table.groups)}")
-    return table.groups.index(group)
 
 
 class ExposureMeasure(BiasMeasure):
@@ -293,11 +266,7 @@ class _Share(LinearMeasure):
 
     def documents(self, table: GroupTable, rows: Array) -> Array:
         """The group's weight [N] in each of the ``rows``."""
-        return table.weight(table.groups[group_number(table, self["group"])], rows)
-
-    def column(self, run: JoinedRun) -> Column:
-        """The group's weights in a run's documents."""
-        return group_columns(run)[group_number(run.required_table, self["group"])]
+        return table.weight(table.groups[table.number_of(self["group"])], rows)
 
     def label_range(self, table: GroupTable) -> tuple[float, float]:
         """From no weight of the group to all."""
@@ -350,7 +319,8 @@ class _RatioMeasure(ExposureMeasure):
             return None
         table, discounts = run.required_table, self.discounts(run)
         found = exposures(first_weights(run, len(discounts)), discounts)
-        unknown = np.einsum("qk,k->q", unknown_first(run, len(discounts)), discounts)
+        unlabelled = run.scored_lists.top((run.scored_documents < 0).astype(np.float64), len(discounts))
+        unknown = np.einsum("qk,k->q", unlabelled, discounts)
         coefficients = self.coefficients(table)
         low, high = found.copy(), found.copy()
         low[:, coefficients.argmin()] += unknown
@@ -424,7 +394,7 @@ class _Exposure(_RatioMeasure):
 
     def coefficients(self, table: GroupTable) -> Array:
         """1 for the group, 0 for the others [G]."""
-        only: Array = np.eye(len(table.groups))[group_number(table, self["group"])]
+        only: Array = np.eye(len(table.groups))[table.number_of(self["group"])]
         return only
 
 

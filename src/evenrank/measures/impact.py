@@ -19,7 +19,6 @@ from .exposure import (
     exposures,
     first_weights,
     group_columns,
-    group_number,
     rank_discounts,
 )
 from .joined import TIE_DRAWS, JoinedRun
@@ -198,7 +197,7 @@ class _ImpactRatio(ExposureMeasure):
         return np.zeros(len(run.queries)), np.ones(len(run.queries))
 
     def _group(self, run: JoinedRun) -> int:
-        return group_number(run.required_table, self["group"])
+        return run.required_table.number_of(self["group"])
 
 
 ImpactRatio = _ImpactRatio()

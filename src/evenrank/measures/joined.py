@@ -29,12 +29,10 @@ from .ranked_lists import (
     Wins,
     expand,
     find_rows,
-    gathered,
     hits_of,
     lists_of,
     moved_rows,
     pairwise_wins,
-    parts,
 )
 from .targets import Target, TargetKind, chosen_target
 
@@ -199,20 +197,14 @@ def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
     ``lengths`` [Q]: how many of the D columns are documents.
     """
     depth = min(depth, background.shape[1])
-    ordered = np.empty((len(background), depth))
     place = np.arange(background.shape[1])
-    for part in parts(background):
-        # Places without a document come last: no neutrality is below 0.
-        falling = np.where(place < lengths[part, None], np.negative(background[part], dtype=np.float64), 1.0)
-        if depth < len(place):
-            falling.partition(depth, axis=1)
-        first = falling[:, :depth]
-        first.sort(axis=1)
-        np.negative(first, out=ordered[part])
-    return ordered
+    # Places without a document come last: no neutrality is below 0.
+    falling = np.where(place < lengths[:, None], np.negative(background, dtype=np.float64), 1.0)
+    if depth < len(place):
+        falling.partition(depth, axis=1)
+    return -np.sort(falling[:, :depth], axis=1)
 
 
-_PIECE = 1 << 20
 TIE_DRAWS = 200
 """Random orders of tied documents that are drawn where there is no closed form."""
 
@@ -326,7 +318,8 @@ class JoinedRun:
     def document(self) -> Array:
         """The row [N] of each document in the group table, −1 if it has none."""
         if self._of is not None and self.rows is not None:
-            return gathered(self._of.document, self.rows)
+            found: Array = self._of.document[self.rows]
+            return found
         return self.rows_of(self.run.table["doc_id"])
 
     def rows_of(self, documents: pl.Series) -> Array:
@@ -343,10 +336,6 @@ class JoinedRun:
         if self.missing == "error":
             raise refuse_all(self.run, self.document < 0, self.group_table.source)
         return np.flatnonzero(self.document >= 0)
-
-    def check_known(self) -> None:
-        """Raises EvenrankError if a document is missing although ``missing`` is "error"."""
-        _ = self.kept
 
     @property
     def ranked_ids(self) -> pl.Series:
@@ -401,7 +390,7 @@ class JoinedRun:
         """The place [N] of each document among those that could have been drawn for labelling, −1 of the others."""
         if self._of is not None and self.rows is not None:
             found = self._of.could_be_drawn
-            return TableRows(gathered(np.asarray(found.rows[:]), self.rows), found.height)
+            return TableRows(found.rows[self.rows], found.height)
         sample = self.required_table.sample
         assert sample is not None
         return TableRows(IdIndex([sample.documents]).places(self.run.table["doc_id"]), len(sample.documents))
@@ -462,19 +451,14 @@ class JoinedRun:
         ``random``: the expectation of that sum over random orders of the same candidates.
         """
         lists, documents = self.scored_lists, self.scored_documents
-        total = np.zeros(self.required_table.table.height)
         if random:
-            # Every document of a list has each rank equally often. In pieces: the lists may be millions of rows.
-            of_list = weights.sum(axis=1) / np.maximum(lists.lengths, 1)
-            rows = (np.arange(start, min(start + _PIECE, len(documents))) for start in range(0, len(documents), _PIECE))
-            parts: Iterable[tuple[Array, Array]] = ((places, of_list[lists.query_of(places)]) for places in rows)
+            # Every document of a list has each rank equally often.
+            of_row = np.repeat(weights.sum(axis=1) / np.maximum(lists.lengths, 1), lists.lengths)
         else:
             places, query = expand(lists.offsets[:-1], np.minimum(lists.lengths, weights.shape[1]))
-            parts = [(places, weights[query, places - lists.offsets[query]])]
-        for places, of_row in parts:
-            known = documents[places] >= 0
-            total += np.bincount(documents[places][known], of_row[known], minlength=len(total))
-        return total
+            documents, of_row = documents[places], weights[query, places - lists.offsets[query]]
+        known = documents >= 0
+        return np.bincount(documents[known], of_row[known], minlength=self.required_table.table.height)
 
     # --- judgements --------------------------------------------------------------------------------------------------
 

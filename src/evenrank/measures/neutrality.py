@@ -10,7 +10,7 @@ from evenrank.groups.table import GroupTable
 
 from .base import Better, Construct, LinearMeasure
 from .joined import Background, JoinedRun, ideal_order
-from .ranked_lists import Column, parts
+from .ranked_lists import Column
 
 
 def discount_weights(lengths: Array, cutoff: int) -> Array:
@@ -24,14 +24,8 @@ def fairr(neutrality: Array, lengths: Array, cutoff: int) -> Array:
     >>> fairr(np.array([[1.0, 0.0, 0.5]]), np.array([3]), 3).tolist()  # 1/1 + 0.5/2
     [1.25]
     """
-    short = int(lengths.min(initial=cutoff)) < cutoff
-    # If all lists reach the cutoff, their weights are the same.
-    same = None if short else discount_weights(lengths[:1], cutoff)
-    fairness = np.empty(len(neutrality))
-    for part in parts(neutrality):
-        weights = discount_weights(lengths[part], cutoff) if same is None else same
-        # Whatever the order of the given array in memory, each row is summed in the same way.
-        fairness[part] = np.multiply(weights, neutrality[part, :cutoff], order="C").sum(axis=1)
+    # Whatever the order of the given array in memory, each row is summed in the same way.
+    fairness = np.multiply(discount_weights(lengths, cutoff), neutrality[:, :cutoff], order="C").sum(axis=1)
     return np.where(lengths > 0, fairness, np.nan)
 
 

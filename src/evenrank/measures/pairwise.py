@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.files.errors import EvenrankError, quoted
 from evenrank.files.types import Array
 from evenrank.groups.table import MAGNITUDES, REST, GroupTable, Magnitude
 
-from .base import POLES, AbsoluteFigure, Better, BiasMeasure, TieFigures
+from .base import POLES, AbsoluteFigure, Better, BiasMeasure, Over, TieFigures
 from .joined import TIE_DRAWS, JoinedRun
 from .ranked_lists import Wins, break_ties, pairwise_wins
 
@@ -115,12 +114,11 @@ class _APRF(PairwiseMeasure):
         return self._of_group(run, 0.0), self._of_group(run, 1.0)
 
     def _of_group(self, run: JoinedRun, tie_weight: float = 1.0) -> Array:
-        group, groups = self["group"], run.required_table.groups
-        if group not in groups:
-            raise EvenrankError(f"no group {quoted(group)} in the group table, which has {', '.join(groups)}")
-        other = groups[1 - groups.index(group)] if len(groups) == 2 else REST
+        group, table = self["group"], run.required_table
+        number = table.number_of(group)
+        other = table.groups[1 - number] if len(table.groups) == 2 else REST
         wins, rows = run.wins(self["rel"])
-        chosen = run.sides(rows, self.kind(run.required_table), (group, other)) == 1
+        chosen = run.sides(rows, self.kind(table), (group, other)) == 1
         return prf(wins, chosen, len(run.queries), tie_weight=tie_weight)
 
 
@@ -235,8 +233,9 @@ class _AbsoluteDeltaAPRF(AbsoluteFigure, _DeltaAPRF):
     PRETTY_NAME = "Absolute Difference of Average Pairwise Ranking Fairness"
     meaning = "The size of the difference between the groups' average pairwise ranking fairness."
 
-    def figure_by_relevance(self, run: JoinedRun) -> None:
-        """None: every order of equal grades has the same."""
+    def figure_over(self, run: JoinedRun, over: Over) -> float | None:
+        """By falling grade None: every order of equal grades has the same."""
+        return super().figure_over(run, over) if over == "random" else None
 
 
 def _all_win(value: Array, share: float) -> Array:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,9 +14,6 @@ from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex, pick
 from evenrank.files.types import Array
 
-_CACHED = 1 << 18
-"""How many documents are looked at at once: what is computed of them stays in the processor's cache."""
-
 
 class Values(Protocol):
     """A value of each document of ranked lists [N]: an array, or something that is indexed like one."""
@@ -25,30 +21,6 @@ class Values(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, rows: Array | slice, /) -> Array: ...
-
-
-class Pieces:
-    """An array [N] that is held in several: the column of a long run's table, which is not copied."""
-
-    def __init__(self, pieces: Sequence[Array]) -> None:
-        self._pieces = pieces
-        self._ends = np.cumsum([len(piece) for piece in pieces])
-
-    def __len__(self) -> int:
-        return int(self._ends[-1])
-
-    def __getitem__(self, rows: Array | slice, /) -> Array:
-        if isinstance(rows, slice):
-            start, stop, _ = rows.indices(len(self))
-            begins = self._ends - [len(piece) for piece in self._pieces]
-            both = zip(self._pieces, begins.tolist(), strict=True)
-            return np.concatenate([piece[max(0, start - begin) : max(0, stop - begin)] for piece, begin in both])
-        piece = np.searchsorted(self._ends, rows, side="right")
-        found = np.empty(rows.shape, dtype=self._pieces[0].dtype)
-        for number in np.flatnonzero(np.bincount(piece.ravel(), minlength=1)).tolist():
-            here, own = piece == number, self._pieces[number]
-            found[here] = own[rows[here] - (self._ends[number] - len(own))]
-        return found
 
 
 @dataclass(frozen=True)
@@ -59,7 +31,7 @@ class RankedLists:
     """
 
     offsets: Array
-    scores: Array | Pieces
+    scores: Array
 
     @functools.cached_property
     def lengths(self) -> Array:
@@ -75,13 +47,7 @@ class RankedLists:
         """First place [T] and size [T] of each block of two or more tied documents."""
         starting = np.zeros(len(self.scores) + 1, dtype=bool)
         starting[self.offsets] = True
-        parts = []
-        for start in range(0, len(self.scores), _CACHED):
-            scores = self.scores[start : start + _CACHED + 1]
-            same = scores[1:] == scores[:-1]
-            same &= ~starting[start + 1 : start + len(scores)]
-            parts.append(np.flatnonzero(same) + start)
-        above = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        above = np.flatnonzero((self.scores[1:] == self.scores[:-1]) & ~starting[1:-1])
         new = np.flatnonzero(np.diff(above, prepend=-2) > 1)
         return above[new], np.diff(np.append(new, len(above))) + 1
 
@@ -105,77 +71,27 @@ class RankedLists:
 
     def totals(self, values: Values) -> Array:
         """Sum of the values [N] of each list [Q]; 0 for an empty one."""
-        total, lists = np.zeros(len(self.lengths)), np.flatnonzero(self.lengths)
-        if not len(lists):
-            return total
-        starts = self.offsets[lists]
-        cuts = np.flatnonzero(np.diff(starts // _CACHED, prepend=-1))
-        for first, last in itertools.pairwise([*cuts.tolist(), len(lists)]):
-            begin, end = int(starts[first]), int(self.offsets[lists[last - 1] + 1])
-            of_lists = np.asarray(values[begin:end], dtype=np.float64)
-            if lists[last - 1] == len(self.lengths) - 1:
-                # The last list's numbers have always been summed with a 0 behind them, which may decide the last bit.
-                of_lists = np.append(of_lists, 0.0)
-            total[lists[first:last]] = np.add.reduceat(of_lists, starts[first:last] - begin)
-        return total
+        # A 0 behind all, so that a list at the end may be empty.
+        totals: Array = np.add.reduceat(np.append(np.asarray(values[:], dtype=np.float64), 0.0), self.offsets[:-1])
+        return np.where(self.lengths > 0, totals, 0.0)
 
     def places(self) -> Array:
-        """The place [N] (int16 or int32, from 0) of each document in its list."""
-        kind = np.int16 if int(self.lengths.max(initial=0)) < 1 << 15 else np.int32
-        steps = np.ones(int(self.offsets[-1]), dtype=kind)
-        filled = np.flatnonzero(self.lengths)
-        steps[self.offsets[filled[1:]]] = 1 - self.lengths[filled[:-1]]
-        steps[:1] = 0
-        places: Array = np.cumsum(steps, dtype=kind, out=steps)
+        """The place [N] of each document in its list, from 0."""
+        places: Array = np.arange(int(self.offsets[-1])) - np.repeat(self.offsets[:-1], self.lengths)
         return places
 
     def falling(self, code: Array) -> Array:
-        """The order [N] (int32) that sorts each list by falling ``code`` [N] (integers from 0); stable."""
-        largest = int(code.max(initial=0))
-        bits = int(self.lengths.max(initial=1)).bit_length()
-        # Code and place in one number, short rows of small numbers: a tenth of the time of sorting all by several keys.
-        kind = np.int32 if bits + largest.bit_length() < 32 else np.int64
-        order = np.empty(len(code), dtype=np.int32)
-        for lists in self._alike():
-            starts, lengths = self.offsets[lists, None], self.lengths[lists, None]
-            places = np.arange(int(lengths.max()), dtype=kind)
-            rows = starts + places
-            inside = None if lengths.min() == len(places) else places < lengths
-            if inside is not None:
-                np.minimum(rows, len(code) - 1, out=rows)
-            key = largest - code[rows].astype(kind)
-            key <<= bits
-            key |= places
-            if inside is not None:
-                key[~inside] = np.iinfo(kind).max
-            key.sort(axis=1)
-            key &= (1 << bits) - 1
-            if inside is None:
-                order[rows] = starts + key
-            else:
-                order[rows[inside]] = (starts + key)[inside]
+        """The order [N] that sorts each list by falling ``code`` [N] (integers from 0); stable."""
+        of_list = np.arange(len(self.lengths)) * (int(code.max(initial=0)) + 1)
+        order: Array = np.argsort(np.repeat(of_list, self.lengths) - code, kind="stable")
         return order
-
-    def _alike(self) -> list[Array]:
-        """The numbers of the lists that are not empty in pieces of like lengths, none twice as long as another."""
-        lists = np.argsort(self.lengths, kind="stable")
-        lists = lists[np.searchsorted(self.lengths[lists], 1) :]
-        if not len(lists):
-            return []
-        lengths = self.lengths[lists]
-        # As many as the processor's cache holds.
-        piece, doubling = np.cumsum(lengths) // _CACHED, np.frexp(lengths)[1]
-        return np.split(lists, np.flatnonzero((np.diff(piece) > 0) | (np.diff(doubling) > 0)) + 1)
 
     def top(self, values: Values, depth: int) -> Array:
         """The ``values`` [N] of the first ``depth`` documents of each list, [Q, depth], 0 where a list is shorter."""
-        places = np.arange(depth)
-        if int(self.lengths.min(initial=depth)) >= depth:
-            return values[self.offsets[:-1, None] + places]
-        inside = places < self.lengths[:, None]
-        if not len(values):
-            return np.zeros(inside.shape)
-        return np.where(inside, values[np.minimum(self.offsets[:-1, None] + places, len(values) - 1)], 0.0)
+        inside = np.arange(depth) < self.lengths[:, None]
+        top = np.zeros(inside.shape)
+        top[inside] = values[expand(self.offsets[:-1], np.minimum(self.lengths, depth))[0]]
+        return top
 
     def tie_share(self, depth: int) -> float:
         """Share of the documents in the first ``depth`` ranks that are tied with another one there."""
@@ -243,14 +159,6 @@ class RankedLists:
         top = self.top(values, depth)
         top[query[block], places] = of_ties
         return top
-
-
-def gathered(values: Array, rows: Array) -> Array:
-    """``values[rows]`` of many rows, in pieces: numpy first makes wide numbers of narrow ones."""
-    found = np.empty(len(rows), dtype=values.dtype)
-    for start in range(0, len(rows), _CACHED):
-        found[start : start + _CACHED] = values[rows[start : start + _CACHED]]
-    return found
 
 
 def expand(starts: Array, sizes: Array) -> tuple[Array, Array]:
@@ -343,27 +251,6 @@ class Hits:
         return np.bincount(self.query, weights=values, minlength=self.queries)
 
 
-def find_hits(
-    lists: RankedLists, rows: Array, query: Array, grade: Array, ideal_query: Array, ideal_grade: Array, queries: int
-) -> Hits:
-    """Hits from the places ``rows`` [H] of graded documents in the lists, with judged-query numbers and grades."""
-    order = np.lexsort((rows, query))
-    rows, query, grade = rows[order], query[order], grade[order]
-    start, size = lists.tie_of(rows)
-    first = lists.offsets[lists.query_of(rows)]
-    ideal = np.lexsort((-ideal_grade, ideal_query))
-    return Hits(
-        queries,
-        query,
-        rows - first + 1,
-        grade,
-        start - first,
-        size,
-        ideal_query[ideal],
-        ideal_grade[ideal],
-    )
-
-
 def starts_within(*keys: Array) -> Array:
     new = np.ones(len(keys[0]), dtype=bool)
     new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
@@ -386,9 +273,8 @@ def count_within(*keys: Array) -> Array:
 
 def lists_of(run: Run) -> RankedLists:
     """The ranked lists of a run."""
-    ranks, scores = ([part.to_numpy() for part in run.table[name].get_chunks()] for name in ("rank", "score"))
-    starts = np.flatnonzero(np.concatenate([part == 1 for part in ranks]))
-    return RankedLists(np.append(starts, run.table.height), scores[0] if len(scores) == 1 else Pieces(scores))
+    starts = np.flatnonzero(run.table["rank"].to_numpy() == 1)
+    return RankedLists(np.append(starts, run.table.height), run.table["score"].to_numpy())
 
 
 def find_rows(table: pl.DataFrame, graded: pl.DataFrame, known: tuple[pl.Series, Array] | None) -> pl.DataFrame:
@@ -399,7 +285,7 @@ def find_rows(table: pl.DataFrame, graded: pl.DataFrame, known: tuple[pl.Series,
     # Few documents are judged: the join need not see the others.
     judged = IdIndex([graded["doc_id"]])
     among = judged.places(table["doc_id"] if known is None else known[0]) >= 0
-    places = np.flatnonzero(among if known is None else gathered(among, known[1]))
+    places = np.flatnonzero(among if known is None else among[known[1]])
     rows = pick(table.select("query_id", "doc_id"), places)
     rows = rows.with_columns(pl.Series("row", places, dtype=pl.UInt32))
     return rows.join(graded, on=["query_id", "doc_id"], how="inner").sort("row")
@@ -409,7 +295,7 @@ def moved_rows(graded: pl.DataFrame, order: Array) -> pl.DataFrame:
     """Graded rows (``row`` and more) of lists in another ``order`` [N] of their places."""
     wanted = np.zeros(len(order), dtype=bool)
     wanted[graded["row"].to_numpy()] = True
-    places = np.flatnonzero(gathered(wanted, order))
+    places = np.flatnonzero(wanted[order])
     moved = pl.DataFrame({"row": order[places].astype(np.uint32), "place": places.astype(np.int32)})
     found = graded.join(moved, on="row", how="inner")
     return found.with_columns(pl.col("place").alias("row")).drop("place").sort("row")
@@ -417,18 +303,22 @@ def moved_rows(graded: pl.DataFrame, order: Array) -> pl.DataFrame:
 
 def hits_of(lists: RankedLists, judged: pl.Series, judgements: pl.DataFrame, rows: pl.DataFrame) -> Hits:
     """The hits of the ``judged`` queries [J] in the lists, by their graded ``rows`` and all ``judgements``."""
-    graded = judgements.filter(pl.col("relevance") > 0)
     number = pl.DataFrame({"query_id": judged}).with_row_index("number")
-    ideal = graded.join(number, on="query_id", how="inner")
-    found = rows.join(number, on="query_id", how="inner")
-    return find_hits(
-        lists,
-        found["row"].cast(pl.Int64).to_numpy(),
-        found["number"].cast(pl.Int64).to_numpy(),
+    ideal = judgements.filter(pl.col("relevance") > 0).join(number, on="query_id", how="inner")
+    ideal = ideal.sort("number", "relevance", descending=[False, True])
+    found = rows.join(number, on="query_id", how="inner").sort("number", "row")
+    place, query = (found[name].cast(pl.Int64).to_numpy() for name in ("row", "number"))
+    start, size = lists.tie_of(place)
+    first = lists.offsets[lists.query_of(place)]
+    return Hits(
+        len(judged),
+        query,
+        place - first + 1,
         found["relevance"].to_numpy(),
+        start - first,
+        size,
         ideal["number"].cast(pl.Int64).to_numpy(),
         ideal["relevance"].to_numpy(),
-        len(judged),
     )
 
 
@@ -449,9 +339,9 @@ class TieBlocks:
     @classmethod
     def of(cls, hits: Hits) -> TieBlocks:
         """The blocks of hits sorted by query and rank."""
-        starts = starts_within(hits.query, hits.before) if len(hits.query) else np.zeros(0, dtype=np.int64)
+        starts = starts_within(hits.query, hits.before)
         count = np.diff(np.append(starts, len(hits.query)))
-        earlier = number_within(hits.query)[starts] if len(starts) else starts
+        earlier = number_within(hits.query)[starts]
         return cls(hits.query[starts], hits.before[starts], hits.size[starts], count, earlier, starts)
 
 
@@ -477,13 +367,6 @@ def ln_choose(n: Array, k: Array) -> Array:
 
 
 _KEPT_DEPTH = 100
-_PIECE = 1 << 16
-
-
-def parts(values: Array) -> Iterator[slice]:
-    """Slices of the first axis of ``values`` [N] or [Q, k] of about as many values as the processor's cache holds."""
-    step = max(1, _PIECE // max(1, values[:1].size))
-    return (slice(start, start + step) for start in range(0, len(values), step))
 
 
 class TableRows:
@@ -500,18 +383,9 @@ class TableRows:
     def first(self, lists: RankedLists, depth: int) -> Array:
         """The rows of the first ``depth`` documents of each list [Q, depth], −1 past its end; columns share it."""
         if self._first is None or self._first.shape[1] < depth:
-            place = np.arange(depth)
-            short = int(lists.lengths.min(initial=depth)) < depth
-            found = np.empty((len(lists.lengths), depth), dtype=np.int32)
-            for part in parts(found):
-                places = lists.offsets[:-1][part, None] + place
-                if short:
-                    inside = place < lists.lengths[part, None]
-                    found[part] = -1
-                    found[part][inside] = self.rows[places[inside]]
-                else:
-                    found[part] = self.rows[places]
-            self._first = found
+            inside = np.arange(depth) < lists.lengths[:, None]
+            self._first = np.full(inside.shape, -1, dtype=np.int32)
+            self._first[inside] = self.rows[expand(lists.offsets[:-1], np.minimum(lists.lengths, depth))[0]]
         return self._first[:, :depth]
 
 
@@ -557,18 +431,14 @@ class Column:
 
     def _of(self, document: Array) -> Array:
         """The values of documents by their rows in the group table, float64 whatever the table has."""
-        found = np.empty(document.shape)
-        for part in parts(document):
-            # Looked up in several columns, which would each have to make these of narrower numbers.
-            rows = document[part].astype(np.intp).reshape(-1)
-            known = rows >= 0
-            if known.all():
-                values = np.asarray(self._values(rows), dtype=np.float64)
-            else:
-                values = np.full(len(rows), self._missing)
-                values[known] = self._values(rows[known])
-            found[part] = values.reshape(found[part].shape)
-        return found
+        # Looked up in several columns, which would each have to make these of narrower numbers.
+        rows = document.astype(np.intp).reshape(-1)
+        known = rows >= 0
+        if known.all():
+            return np.asarray(self._values(rows), dtype=np.float64).reshape(document.shape)
+        values = np.full(len(rows), self._missing)
+        values[known] = self._values(rows[known])
+        return values.reshape(document.shape)
 
 
 class Picked:

@@ -20,7 +20,7 @@ from evenrank.files.types import Array
 from . import exposure, impact, neutrality, pairwise, rank_bias
 from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure
 from .joined import MISSING_LIMIT, TIE_DRAWS, JoinedRun, Lacking, find_lacking, refuse_share, refuse_unlabelled
-from .ranked_lists import RankedLists, expand, gathered
+from .ranked_lists import RankedLists, expand
 from .utility import GradeSum, SumOverRanks, UtilityMeasure, computed_here, decided
 
 _MANY_ROWS = 100_000
@@ -312,13 +312,6 @@ class Evaluation(JoinedRun):
         how = resolve(measure)
         return how.figure(how.parts(self))
 
-    def random_values(self, measure: Measure) -> Array:
-        """The expectation of each query's value over random orders of the same candidates.
-
-        Exact, except for AbsARaB and measures that only ir_measures has: the mean of 200 seeded draws.
-        """
-        return resolve(measure).expected(self, random=True)
-
     def neutral_first(self) -> Self:
         """The same candidates by descending neutrality, then in the run's own order: a reference ranking."""
         lists = self.lists
@@ -326,9 +319,8 @@ class Evaluation(JoinedRun):
         known = np.round(self.required_table.table["neutrality"].to_numpy(), 12)
         values = np.append(known, -1.0 if self.kept is not None else 1.0)
         code = np.searchsorted(np.unique(values), values).astype(np.int32)
-        order = lists.falling(gathered(code, self.document))
-        places = lists.places()
-        other = self.in_order(order, np.negative(places, out=places))
+        order = lists.falling(code[self.document])
+        other = self.in_order(order, -lists.places())
         other.undecided = self.scored_lists.lengths == 0
         return other
 
@@ -356,7 +348,8 @@ class Evaluation(JoinedRun):
 
         Labels are seldom complete: for them there is no limit, but one document at least must have one.
         """
-        self.check_known()
+        # Raises where a document is missing although none may be.
+        _ = self.kept
         if self.group_table is not None and self.group_table.labelled:
             if (self.document < 0).all():
                 raise refuse_unlabelled(self.run, self.group_table)

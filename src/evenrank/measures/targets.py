@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ import polars as pl
 
 from evenrank.files.convert import frame_of, is_path
 from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable, shown
-from evenrank.files.tables import IdIndex, read_columns
+from evenrank.files.tables import Columns, IdIndex, read_columns
 from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
 
@@ -167,14 +167,16 @@ def as_target(given: object, groups: Sequence[str]) -> Target:
     if is_path(given):
         if not os.path.exists(given):
             raise EvenrankError(f"{arg.target}: expected {_NAMES} or a file, found {quoted(os.fspath(given))}")
-        return _read(given, tuple(groups))
+        columns = read_columns(given)
+        table = columns.table.with_columns(pl.col(pl.String).str.strip_chars())
+        return _of_table(replace(columns, table=table), tuple(groups))
     frame = _of_mapping(given) if isinstance(given, Mapping) else frame_of(given, arg.target)
     if frame is None:
         raise EvenrankError(
             f"{arg.target}: expected {_NAMES}, a file, {{group: share}}, {{query: {{group: share}}}} or a table,"
             f" found {shown(given)}"
         )
-    return _Shares(tuple(groups), arg.target).of(frame.columns, ((None, row) for row in frame.iter_rows()))
+    return _of_table(Columns(frame, what=arg.target), tuple(groups))
 
 
 def _of_mapping(given: Mapping[object, object]) -> pl.DataFrame:
@@ -192,93 +194,56 @@ def _of_mapping(given: Mapping[object, object]) -> pl.DataFrame:
     return pl.DataFrame([pl.Series(n, c, dtype=pl.Object) for n, c in zip(names, columns, strict=True)])
 
 
-def _read(path: str | os.PathLike[str], groups: tuple[str, ...]) -> Target:
-    columns = read_columns(path)
-    rows = ([part.strip() if isinstance(part, str) else part for part in row] for row in columns.table.iter_rows())
-    lines = [None] * columns.table.height if columns.lines is None else columns.lines.tolist()
-    found = _Shares(groups, os.fspath(path), from_file=True)
-    return found.of(columns.table.columns, zip(lines, rows, strict=True), None if columns.lines is None else 1)
+def _of_table(given: Columns, groups: tuple[str, ...]) -> Target:
+    names, lines = given.table.columns, given.lines
+    long = names in ([_GROUP, _SHARE], [_QUERY, _GROUP, _SHARE])
+    heading = None if lines is None else 1
+
+    def error(message: str, line: int | None) -> EvenrankError:
+        if given.path is None:
+            return EvenrankError(f"{given.what}: {message}")
+        return InputError(given.path, message, line=line)
+
+    if not long and (len(names) < 2 or names[0] != _QUERY):
+        raise error(f"expected {_FORMS}, found the columns {quoted(','.join(names))}", heading)
+    unknown = [] if long else [name for name in names[1:] if name not in groups]
+    if unknown:
+        raise error(no_group(unknown[0], groups), heading)
+    shares: dict[str | None, dict[str, float]] = {}
+    first_line: dict[str | None, int | None] = {}
+    for number, row in enumerate(given.table.iter_rows()):
+        line = None if lines is None else int(lines[number])
+        query = row[0] if names[0] == _QUERY else None
+        if names[0] == _QUERY and (isinstance(query, bool) or not isinstance(query, str | int) or query == ""):
+            raise error(f"expected a string or a whole number as query_id, found {quoted(query)}", line)
+        query = None if query is None else str(query)
+        whose = "" if query is None else f" of the query {quoted(query)}"
+        first_line.setdefault(query, line)
+        of_query = shares.setdefault(query, {})
+        for group, share in [row[-2:]] if long else zip(names[1:], row[1:], strict=True):
+            if group not in groups:
+                raise error(no_group(str(group), groups), line)
+            if group in of_query:
+                raise error(f"the group {quoted(group)}{whose} is repeated", line)
+            of_query[group] = _number(share)
+            if not 0 <= of_query[group] < math.inf:
+                message = f"expected a share from 0 to 1 of the group {quoted(group)}, found {quoted(share)}"
+                raise error(message, line)
+    if not shares:
+        raise error("expected at least one share, found none", None)
+    for query, of_query in shares.items():
+        total = math.fsum(of_query.values())
+        if abs(total - 1) > _SUM_TOLERANCE:
+            whose = "" if query is None else f" of the query {quoted(query)}"
+            raise error(f"the shares{whose} sum to {total:.6g}, expected 1", first_line[query])
+    table: Array = np.array([[of_query.get(group, 0.0) for group in groups] for of_query in shares.values()])
+    queries = pl.Series("query_id", [*shares], dtype=pl.String) if names[0] == _QUERY else None
+    source = readable(given.path or given.what)
+    return Target("file", groups, table / table.sum(axis=1, keepdims=True), queries, source)
 
 
-@dataclass
-class _Shares:
-    """The shares of a target as they are read: those of each query, by its id; one id, None, if all have the same.
-
-    ``lines``: where each query was met first.
-    """
-
-    groups: tuple[str, ...]
-    source: str
-    from_file: bool = False
-    shares: dict[str | None, dict[str, float]] = field(default_factory=dict)
-    lines: dict[str | None, int | None] = field(default_factory=dict)
-
-    def of(
-        self, names: Sequence[str], rows: Iterable[tuple[int | None, Sequence[object]]], line: int | None = None
-    ) -> Target:
-        """The target of rows with their lines; ``names``: of their columns, which are in line ``line``."""
-        if list(names) not in ([_GROUP, _SHARE], [_QUERY, _GROUP, _SHARE]) and (len(names) < 2 or names[0] != _QUERY):
-            raise self._error(f"expected {_FORMS}, found the columns {quoted(','.join(names))}", line)
-        long = _SHARE in names and _SHARE not in self.groups
-        if not long:
-            self._check_groups(names[1:], line)
-        for number, row in rows:
-            query = self._query(row[0], number) if names[0] == _QUERY else None
-            if long:
-                self._check_groups([str(row[-2])], number)
-                self._add(query, str(row[-2]), row[-1], number)
-                continue
-            if query in self.shares:
-                raise self._error(f"the query {quoted(query)} is repeated", number)
-            for group, share in zip(names[1:], row[1:], strict=True):
-                self._add(query, group, share, number)
-        return self._target()
-
-    def _target(self) -> Target:
-        if not self.shares:
-            raise self._error("expected at least one share, found none", None)
-        for query, shares in self.shares.items():
-            total = math.fsum(shares.values())
-            if abs(total - 1) > _SUM_TOLERANCE:
-                whose = "the shares" if query is None else f"the shares of the query {quoted(query)}"
-                raise self._error(f"{whose} sum to {total:.6g}, expected 1", self.lines[query])
-        rows = [[shares.get(group, 0.0) for group in self.groups] for shares in self.shares.values()]
-        table: Array = np.array(rows)
-        queries = [query for query in self.shares if query is not None]
-        known = pl.Series("query_id", queries, dtype=pl.String) if queries else None
-        source = readable(self.source)
-        return Target("file", self.groups, table / table.sum(axis=1, keepdims=True), known, source)
-
-    def _add(self, query: str | None, group: str, share: object, line: int | None) -> None:
-        try:
-            value = float(share)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            value = math.nan
-        if not 0 <= value < math.inf:
-            raise self._error(f"expected a share from 0 to 1 of the group {quoted(group)}, found {quoted(share)}", line)
-        self.lines.setdefault(query, line)
-        shares = self.shares.setdefault(query, {})
-        if group in shares:
-            of = "" if query is None else f" of the query {quoted(query)}"
-            raise self._error(f"the group {quoted(group)}{of} is repeated", line)
-        shares[group] = value
-
-    def _query(self, query: object, line: int | None) -> str:
-        if isinstance(query, bool) or not isinstance(query, str | int) or query == "":
-            raise self._error(f"expected a string or a whole number as query_id, found {quoted(query)}", line)
-        return str(query)
-
-    def _check_groups(self, names: Sequence[str], line: int | None) -> None:
-        unknown = [name for name in names if name not in self.groups]
-        if unknown:
-            raise self._error(no_group(unknown[0], self.groups), line)
-        repeated = [name for number, name in enumerate(names) if name in names[:number]]
-        if repeated:
-            raise self._error(f"the group {quoted(repeated[0])} is repeated", line)
-
-    def _error(self, message: str, line: int | None) -> EvenrankError:
-        return (
-            InputError(self.source, message, line=line)
-            if self.from_file
-            else EvenrankError(f"{self.source or arg.target}: {message}")
-        )
+def _number(share: object) -> float:
+    try:
+        return float(share)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

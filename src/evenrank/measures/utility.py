@@ -414,12 +414,12 @@ class _ERR(HitMeasure):
         blocks = TieBlocks.of(hits)
         cutoff = min(self.required_cutoff, int((hits.before + hits.size).max(initial=1)))
         stop = _stopping(hits.grade)
-        reached = _survival(hits.query, stop)[blocks.first] if len(blocks.first) else blocks.first.astype(float)
+        reached = _survival(hits.query, stop)[blocks.first]
         most = int(blocks.hits.max(initial=0))
         # polynomial[u]: sum over u-subsets of a block's hits of the product of 1 − stop, by the usual recurrence.
         padded = np.zeros((len(blocks.first), most))
         lane = np.repeat(np.arange(len(blocks.first)), blocks.hits)
-        padded[lane, number_within(hits.query, hits.before) if len(lane) else lane] = 1 - stop
+        padded[lane, number_within(hits.query, hits.before)] = 1 - stop
         polynomial = np.zeros((len(blocks.first), most + 1))
         polynomial[:, 0] = 1
         for hit in range(most):
@@ -439,8 +439,7 @@ class _ERR(HitMeasure):
 
 
 def _ideal_dcg(hits: Hits, cutoff: int | None) -> Array:
-    rank = number_within(hits.ideal_query) + 1 if len(hits.ideal_query) else hits.ideal_query
-    return _dcg(hits.queries, hits.ideal_query, rank, hits.ideal_grade, cutoff)
+    return _dcg(hits.queries, hits.ideal_query, number_within(hits.ideal_query) + 1, hits.ideal_grade, cutoff)
 
 
 def _dcg(queries: int, query: Array, rank: Array, grade: Array, cutoff: int | None) -> Array:
@@ -458,7 +457,7 @@ def _survival(query: Array, stop: Array) -> Array:
     """The chance [H] of not having stopped before each hit: the product of 1 − stop over the query's earlier hits."""
     # A cumulative sum of logs over everything, minus its value where the query starts.
     logs = np.concatenate(([0.0], np.cumsum(np.log1p(-stop))))
-    starts = np.arange(len(query)) - number_within(query) if len(query) else np.zeros(0, dtype=np.int64)
+    starts = np.arange(len(query)) - number_within(query)
     chance: Array = np.exp(logs[:-1] - logs[starts])
     return chance
 

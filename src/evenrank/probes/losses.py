@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from evenrank.files.types import Array
-from evenrank.stats.shares import clustered_error, sign_p, wilson_lower, z_above
+from evenrank.stats.distributions import ndtri
+from evenrank.stats.shares import clustered_error, sign_p, wilson_lower
 
 Unit = Literal["sentences", "first-ten places"]
 SENTENCES: Unit = "sentences"
@@ -397,7 +398,7 @@ def groups(documents: Documents, answers: Results, left: Array, t: int) -> tuple
         gap, influence = _gap(excess, inside, outside)
         error = clustered_error(influence[left], answers.own[left])
         weight = float(inside.sum()) / len(left)
-        shown = gap > z_above(ALPHA / len(tested)) * error
+        shown = gap > -ndtri(ALPHA / len(tested)) * error
         named = bool(shown and gap - Z99 * error > LEAST_GROUP and len(documents) >= FEWEST_PASSAGES)
         rows = np.unique(answers.own[inside & (answers.ranks > t) & (answers.bm25_ranks <= t)])
         evidence = {

@@ -96,7 +96,8 @@ class Searching:
         asks = _asked(given)
         if asks is not None:
             return self._one_by_one(given, asks)
-        from evenrank.search.indexes import FirstStage, open_index
+        from evenrank.search.index_folder import FirstStage
+        from evenrank.search.indexes import open_index
 
         if isinstance(given, FirstStage):
             return self._indexed(given)
@@ -129,10 +130,12 @@ class Searching:
         return SearchResults(type(retriever).__name__, table, int(table["rank"].max() or 0))  # type: ignore[arg-type]
 
     def _indexed(self, index: Any, model: object = None) -> SearchResults:
+        from evenrank.search.index_folder import naming_damage
         from evenrank.search.mapped import Texts
 
         manifest = index.manifest
-        ids = Texts(manifest, "ids", manifest.documents).all()
+        with naming_damage(manifest):
+            ids = Texts(manifest, "ids", manifest.documents).all()
         prompt = self.encoding.document_prompt
         if prompt is not None and prompt != manifest.settings.get("document_prompt"):
             raise EvenrankError(f"{manifest.path}: was made with another {arg.document_prompt}")

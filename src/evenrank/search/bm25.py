@@ -14,18 +14,18 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
+from evenrank.files import EvenrankError, InputError, Run, as_batches
 from evenrank.files.arguments import checked
 from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
@@ -36,16 +36,28 @@ from .analysis import STOP_WORD, Analyzer, words_digest
 from .expansion import RM3, Forward, Ints, relevance_model
 from .index_folder import (
     Encoding,
+    FirstStage,
     IndexWriter,
     Manifest,
     begin_digest,
-    changed_collection,
-    check_files,
+    naming_damage,
     refuse_model,
     save_array,
 )
 from .mapped import Texts, turns, write_documents, write_texts
-from .postings import Batch, Floats, Gathered, Postings, Starts, new_array, new_postings, starts_of
+from .postings import (
+    Batch,
+    Documents,
+    Floats,
+    Gathered,
+    Postings,
+    Starts,
+    found_rows,
+    new_array,
+    new_postings,
+    run_table,
+    starts_of,
+)
 
 
 class Counts(Gathered):
@@ -69,6 +81,11 @@ class Counts(Gathered):
         term, document = (once >> 32).astype(np.int32), (once & 0xFFFFFFFF).astype(np.int32) + np.int32(first)
         self.gather(Batch(term, document, tf))
 
+    @property
+    def average_length(self) -> float:
+        """The terms of a document on average; 1 where no document has one."""
+        return float(np.concatenate(self._lengths).mean()) or 1.0
+
     def scored(self, writer: IndexWriter | None, terms: int, k1: float, b: float) -> tuple[Floats, Ints, Starts]:
         """The scores and the documents of the postings by term, in the files of an index or in memory, and where those
         of each of ``terms`` begin."""
@@ -76,7 +93,7 @@ class Counts(Gathered):
         frequency = np.diff(starts)
         idf = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
         length = np.concatenate(self._lengths)
-        norm = k1 * (1 - b + b * length / (length.mean() or 1.0))
+        norm = k1 * (1 - b + b * length / self.average_length)
         scores, documents = new_postings(writer, starts)
         self.by_term(starts, scores, documents)
         for first in range(0, len(scores), _BLOCK):
@@ -110,26 +127,25 @@ _LIGHTEST = 1e-20
 """The range of the weights of a query's words, in which sums of scores stay finite in float32."""
 
 
-class Documents(Protocol):
-    """The ids of documents: a series, or those of an index on disk."""
+class Index(FirstStage):
+    """BM25's inverted index, in memory or in a folder. ``doc_ids`` [documents] (text), in the collection's order.
 
-    def __len__(self) -> int: ...
+    ``forward``: the terms of each document, which RM3 needs.
+    """
 
-    def gather(self, rows: pl.Series, /) -> pl.Series:
-        """The ids of ``rows``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """An inverted index. ``doc_ids`` [documents] (text), in the collection's order."""
-
-    doc_ids: Documents
-    analyzer: Analyzer
-    k1: float
-    b: float
-    _postings: Postings
-    _forward: Forward | None = None
-    """The terms of each document, which RM3 needs."""
+    def __init__(
+        self,
+        doc_ids: Documents,
+        analyzer: Analyzer,
+        k1: float,
+        b: float,
+        postings: Postings,
+        forward: Forward | None = None,
+        manifest: Manifest | None = None,
+    ) -> None:
+        super().__init__(manifest)
+        self.doc_ids, self.analyzer, self.k1, self.b = doc_ids, analyzer, k1, b
+        self._postings, self._forward = postings, forward
 
     @classmethod
     @checked
@@ -155,31 +171,36 @@ class Index:
             words = counts.forward(None, len(scores)) if forward else None
         return cls(doc_ids, analyzer, k1, b, Postings(scores, documents, starts, *turns(doc_ids)), words)
 
-    @property
-    def frequencies(self) -> NDArray[np.int64]:
-        """In how many documents each of the analyzer's terms stands [terms]."""
-        return np.diff(self._postings.indptr)
+    @classmethod
+    def open(cls, manifest: Manifest) -> Index:
+        """That of a folder, its files mapped."""
+        settings = manifest.settings
+        if not {"k1", "b", "stopwords", "stopwords_sha256", "stemmer"} <= settings.keys():
+            raise InputError(manifest.path, "the index is damaged: index.json has no valid 'settings'")
+        terms, ids = _Terms(manifest), Texts(manifest, "ids", manifest.documents)
+        with naming_damage(manifest):
+            stopwords = Texts(manifest, "stopwords").all().to_list()
+        analyzer = Analyzer(stopwords, settings["stemmer"], terms=terms, name=settings["stopwords"] or "none")
+        postings, forward = Postings.open(manifest, len(terms)), _forward(manifest, manifest.documents)
+        return cls(ids, analyzer, settings["k1"], settings["b"], postings, forward, manifest)
 
-    @property
-    def forward(self) -> Forward:
-        """The terms of each document. Raises EvenrankError for an index built without ``forward``."""
-        if self._forward is None:
-            raise EvenrankError("RM3 needs an index built with forward=True")
-        return self._forward
-
-    @checked
-    def search(
+    def _search(
         self,
-        queries: object,
-        k: Annotated[int, opt.COUNT] = 1000,
+        queries: pl.DataFrame,
+        k: int,
         *,
-        rm3: RM3 | None = None,
-        weighted: bool = False,
-        name: str = "bm25",
-        quiet: bool = False,
+        rm3: RM3 | None,
+        weighted: bool,
+        name: str | None,
+        quiet: bool,
+        model: object,
+        encoding: Encoding | None,
     ) -> Run:
-        """The first ``k`` documents of each query; see :func:`retrieve`. ``rm3`` needs an index with ``forward``."""
-        queries = as_queries(queries)
+        refuse_model(model, encoding)
+        name, manifest = name or "bm25", self.manifest
+        if rm3 is not None and self._forward is None:
+            index = "the index" if manifest is None else f"the index {manifest.path}"
+            raise EvenrankError(f"{arg.rm3}: {index} does not keep each passage's words; build it again with {arg.rm3}")
         words = _weighted_words(queries) if weighted else queries.select("text")
         terms = self.analyzer.terms(words["text"], grow=False)
         if weighted:
@@ -212,23 +233,12 @@ class Index:
             for size, part in self._postings.in_threads(grouped.height, k, search_some):
                 parts.append(part)
                 advance(size)
-        found = pl.concat(parts)
-        table = pl.DataFrame(
-            [
-                queries["query_id"].gather(found["query"]).cast(pl.String),
-                self.doc_ids.gather(found["document"]).alias("doc_id"),
-                found["score"].cast(pl.Float64),
-                found["rank"],
-            ]
-        )
-        # Rows are already grouped by query and ranked, without repeated documents.
-        return Run(name, table, tuple(notes), card=self._card(k, rm3, weighted))
-
-    def _card(self, k: int, rm3: RM3 | None, weighted: bool) -> dict[str, object]:
-        """What made a run; see :mod:`evenrank.files.provenance`."""
+        if manifest is not None and (made := manifest.versions.get("PyStemmer")) != (now := version("PyStemmer")):
+            notes.append(f"{name}: the index was made with PyStemmer {made} (now {now}), which can stem otherwise")
+        table = run_table(pl.concat(parts), queries["query_id"], self.doc_ids)
         settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description, "weighted": weighted}
-        search = {"depth": k, "rm3": None if rm3 is None else asdict(rm3)}
-        return {"stage": "retrieve", "index": {"kind": "bm25", "settings": settings}, **search}
+        card = {"stage": "retrieve", "index": {"kind": "bm25", "settings": settings}, "depth": k}
+        return Run(name, table, tuple(notes), card={**card, "rm3": None if rm3 is None else asdict(rm3)})
 
     def _search_part(self, queries: pl.DataFrame, k: int, rm3: RM3 | None) -> pl.DataFrame:
         if rm3 is None:
@@ -238,10 +248,10 @@ class Index:
         return self._first(grouped.rename({"query": "text"}), k)
 
     def _expanded(self, terms: pl.DataFrame, found: pl.DataFrame, rm3: RM3) -> pl.DataFrame:
-        forward = self.forward
+        assert self._forward is not None
         own = terms.rename({"text": "query"}).group_by("query", "term", maintain_order=True).agg(pl.col("weight").sum())
         own = own.with_columns(pl.col("weight") / pl.col("weight").sum().over("query")).sort("query", "term")
-        return relevance_model(own, found, forward, self.analyzer.alphabetical, rm3)
+        return relevance_model(own, found, self._forward, self.analyzer.alphabetical, rm3)
 
     def _first(self, queries: pl.DataFrame, k: int) -> pl.DataFrame:
         """``query``, ``document``, ``score``, ``rank``: the first ``k`` of each of ``queries``, which has ``text`` (the
@@ -249,20 +259,8 @@ class Index:
         terms = queries["term"].explode().to_numpy()
         weights = queries["weight"].explode().to_numpy().astype(np.float32)
         starts = starts_of(queries["term"].list.len().to_numpy())
-        documents, scores, count = self._postings.search(terms, weights, starts, k)
-        wide = documents.shape[1]
-        rank = np.broadcast_to(np.arange(1, wide + 1, dtype=np.uint32), documents.shape)
-        present = rank <= count[:, None]
-        if not np.isfinite(scores[present]).all():
-            raise EvenrankError("the scores of a query are not finite: the weights of its words are too large")
-        return pl.DataFrame(
-            {
-                "query": np.repeat(queries["text"].to_numpy(), count),
-                "document": documents[present],
-                "score": scores[present],
-                "rank": rank[present],
-            }
-        )
+        found = found_rows(*self._postings.search(terms, weights, starts, k), large="the weights of its words")
+        return found.with_columns(queries["text"].gather(found["query"]).alias("query"))
 
 
 def counted_batches(
@@ -304,9 +302,6 @@ def _queries(count: int) -> str:
     return f"{counted(count, 'query')} {'has' if count == 1 else 'have'}"
 
 
-_Counts = NDArray[np.int64]
-
-
 class BM25Scorer(Scorer):
     """The BM25 scores of pairs, with the number of documents, their average length and the frequencies of a collection.
 
@@ -314,8 +309,8 @@ class BM25Scorer(Scorer):
     collection scores as it does there, or 0 if it shares no term with the query. Any other text, such as a variant of a
     document, is scored under the same statistics: a term that the collection lacks is in none of its documents.
 
-    The collection is read once, batch by batch; only the vocabulary and its frequencies are kept. Raises EvenrankError
-    for a setting out of range and an empty collection, InputError for a collection that cannot be read.
+    The collection is read once, and only the vocabulary and its frequencies are kept. Raises EvenrankError for a
+    setting out of range and an empty collection, InputError for a collection that cannot be read.
     """
 
     unit = "pair"
@@ -335,7 +330,11 @@ class BM25Scorer(Scorer):
         super().__init__(name)
         self.k1, self.b = k1, b
         self.analyzer = Analyzer(stopwords, stemmer)
-        self.documents, self.average, self._frequency = _statistics(collection, self.analyzer, quiet)
+        with Counts() as counts:
+            for _ in counted_batches(collection, self.analyzer, counts, quiet=quiet):
+                pass
+        self.documents, self.average = counts.documents, counts.average_length
+        self._frequency = np.diff(counts.starts(self.analyzer.size))
         self.settings = f"k1 {k1:g}, b {b:g}, {self.analyzer.description}"
 
     def facts(self) -> dict[str, object]:
@@ -389,35 +388,16 @@ class BM25Scorer(Scorer):
         return idf
 
 
-def _statistics(collection: object, analyzer: Analyzer, quiet: bool) -> tuple[int, float, _Counts]:
-    """The number of documents, their average length in terms, and of each term [terms] the documents that have it."""
-    documents = total = 0
-    frequency = np.zeros(0, np.int64)
-    with progress("reading the collection", quiet=quiet) as advance:
-        for batch in as_batches(collection):
-            found = analyzer.terms(batch["text"], grow=True)
-            documents, total = documents + batch.height, total + found.height
-            once = np.unique((found["text"].to_numpy().astype(np.int64) << 32) | found["term"].to_numpy())
-            in_batch = np.bincount(once & 0xFFFFFFFF, minlength=analyzer.size)
-            in_batch[: len(frequency)] += frequency
-            frequency = in_batch
-            advance(batch.height)
-    if not documents:
-        raise EvenrankError("the collection has no document")
-    return documents, total / documents or 1.0, frequency
-
-
 _LIBRARIES = ("numpy", "polars", "PyStemmer")
 
 
 def build(
     collection: object,
     out: str | os.PathLike[str],
+    analyzer: Analyzer,
     *,
-    k1: float = 0.9,
-    b: float = 0.4,
-    stopwords: str | Collection[str] | None = "english",
-    stemmer: str | None = "english",
+    k1: float,
+    b: float,
     forward: bool = False,
     quiet: bool = False,
 ) -> Manifest:
@@ -426,13 +406,12 @@ def build(
     Memory: the ids, eight bytes per document thrice, and some hundred MB. Disk: 8 bytes per (document, term), of RM3
     8 more; 6 more while it is built.
     """
-    analyzer = Analyzer(stopwords, stemmer)
     settings = {
         "k1": float(k1),
         "b": float(b),
         "stopwords": analyzer.stopwords_name if analyzer.stopwords else None,
         "stopwords_sha256": words_digest(analyzer.stopwords),
-        "stemmer": stemmer,
+        "stemmer": analyzer.stemmer,
         "analysis": analyzer.description,
         "rm3": forward,
     }
@@ -459,7 +438,6 @@ class _Terms(Mapping[str, int]):
     def __init__(self, manifest: Manifest) -> None:
         self._words = Texts(manifest, "terms")
         self._numbers = manifest.array("numbers.npy", np.int32, len(self._words))
-        self._folder = manifest.path
 
     def __len__(self) -> int:
         return len(self._words)
@@ -471,86 +449,14 @@ class _Terms(Mapping[str, int]):
         place = bisect_left(self._words, term)
         if place == len(self) or self._words[place] != term:
             raise KeyError(term)
-        number = int(self._numbers[place])
-        if not 0 <= number < len(self):
-            raise InputError(self._folder, "the index is damaged: a term has no valid number")
-        return number
+        return int(self._numbers[place])
 
     @cached_property
     def alphabetical(self) -> NDArray[np.int64]:
         """The position of each term, by its number, among the sorted terms, from 1."""
-        if not np.array_equal(np.sort(self._numbers), np.arange(len(self))):
-            raise InputError(self._folder, "the index is damaged: a term has no valid number")
         place = np.empty(len(self), np.int64)
         place[self._numbers] = np.arange(1, len(self) + 1)
         return place
-
-
-class MappedBM25:
-    """BM25's index in a folder, its files mapped. Raises InputError if they do not fit each other."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self.manifest = manifest
-        terms, ids = _Terms(manifest), Texts(manifest, "ids", manifest.documents)
-        postings = Postings.open(manifest, len(terms))
-        k1, b = _number(manifest, "k1"), _number(manifest, "b")
-        forward = _forward(manifest, manifest.documents)
-        self._index = Index(ids, _analyzer(manifest, terms), k1, b, postings, forward)
-
-    @cached_property
-    def _changed(self) -> list[str]:
-        return changed_collection(self.manifest)
-
-    @checked
-    def search(
-        self,
-        queries: object,
-        k: Annotated[int, opt.COUNT] = 1000,
-        *,
-        rm3: RM3 | None = None,
-        weighted: bool = False,
-        name: str | None = None,
-        quiet: bool = False,
-        model: object = None,
-        encoding: Encoding | None = None,
-    ) -> Run:
-        """The first ``k`` documents of each query, as :meth:`Index.search` of the same collection gives them.
-
-        Raises EvenrankError for ``rm3`` if the index was built without, InputError if it is damaged or was cut since.
-        """
-        refuse_model(model, encoding)
-        if rm3 is not None and not self.manifest.settings.get("rm3"):
-            raise EvenrankError(
-                f"{arg.rm3}: the index {self.manifest.path} does not keep each passage's words; build it"
-                f" again with {arg.rm3}"
-            )
-        check_files(self.manifest)
-        run = self._index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
-        check_files(self.manifest)
-        made, now = self.manifest.versions.get("PyStemmer"), version("PyStemmer")
-        notes = run.notes
-        if made != now:
-            notes += (f"{run.name}: the index was made with PyStemmer {made} (now {now}), which can stem otherwise",)
-        notes += tuple(f"{run.name}: {note}" for note in self._changed)
-        return replace(run, notes=notes, card={**(run.card or {}), "index": self.manifest.card()})
-
-
-def _analyzer(manifest: Manifest, terms: _Terms) -> Analyzer:
-    words = Texts(manifest, "stopwords")
-    name, stemmer = manifest.settings.get("stopwords"), manifest.settings.get("stemmer")
-    if not (isinstance(name, str | None) and isinstance(stemmer, str | None)):
-        raise InputError(manifest.path, "the index is damaged: index.json has no valid 'stopwords' or 'stemmer'")
-    analyzer = Analyzer(words.all().to_list(), stemmer, terms=terms, name=name or "none")
-    if words_digest(analyzer.stopwords) != manifest.settings.get("stopwords_sha256"):
-        raise InputError(manifest.path, "the index is damaged: its stop words differ from what was written")
-    return analyzer
-
-
-def _number(manifest: Manifest, name: str) -> float:
-    value = manifest.settings.get(name)
-    if type(value) not in (int, float) or not isinstance(value, int | float):
-        raise InputError(manifest.path, f"the index is damaged: index.json has no valid {name!r}")
-    return float(value)
 
 
 def _forward(manifest: Manifest, documents: int) -> Forward | None:

@@ -81,24 +81,29 @@ def debias_file(
 ) -> DebiasResult:
     """Remove the bias direction from word vectors. The table shows how equal the distances are afterwards.
 
-    ``vectors``: see :func:`evenrank.search.embeddings.read_vectors`; ``limit``: only its first words. ``out``: see
-    :func:`evenrank.search.embeddings.write_vectors`. ``definitional``, ``equalize``, ``specific``: JSON files that
+    ``vectors``: see :func:`evenrank.search.read_vectors`; ``limit``: only its first words. ``out``: see
+    :func:`evenrank.search.write_vectors`. ``definitional``, ``equalize``, ``specific``: JSON files that
     replace the built-in sets. ``components``: see
     :func:`evenrank.search.debias.hard_debias`.
 
     Raises EvenrankError as these functions do; InputError for a file that cannot be read or written.
     """
     check_apart(vector_files(out), (vectors, definitional, equalize, specific))
-    made = Provenance("evenrank embeddings").add("vectors", vectors, tree=True).add("definitional", definitional)
-    made.add("equalize", equalize).add("specific", specific).ahead()
+    made, files = noted_inputs(vectors=vectors, definitional=definitional, equalize=equalize, specific=specific)
+    settings = {**files, "limit": limit, "components": components}
     sets = load_word_sets(definitional, equalize, specific)
     given = read_vectors(vectors, limit=limit)
-    files = {"vectors": vectors, "definitional": definitional, "equalize": equalize, "specific": specific}
-    settings: dict[str, object] = {name: None if path is None else os.fspath(path) for name, path in files.items()}
-    settings |= {"limit": limit, "components": components}
     debiased = hard_debias(given, sets.definitional, sets.equalize, sets.specific, components=components, in_place=True)
     write_vectors(debiased.vectors, out)
     return DebiasResult(debiased, out, settings, provenance=made)
+
+
+def noted_inputs(**files: Path | None) -> tuple[Provenance, dict[str, object]]:
+    """The record of what a result is made from, and the paths as settings; vectors may be folders."""
+    made = Provenance("evenrank embeddings")
+    for role, path in files.items():
+        made.add(role, path, tree=role in ("vectors", "after"))
+    return made.ahead(), {role: None if path is None else os.fspath(path) for role, path in files.items()}
 
 
 def _findings(done: Debiased) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, MissingExtraError, Provenance
+from evenrank.files import EvenrankError, MissingExtraError
 from evenrank.files.arguments import checked, seed_32
 from evenrank.files.errors import arg, quoted
 from evenrank.files.json_values import INLINE, LEFT_OUT, named
@@ -24,6 +23,7 @@ from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, short, shorts
 
 from .debias import Subspace, bias_subspace, specific_words
+from .debias_file import noted_inputs
 from .word_sets import WordSets, gender_en, load_word_sets
 
 _BLOCK = 1 << 15
@@ -256,14 +256,15 @@ def evaluate_bias(
     same for both: before debiasing they are told apart by construction, in random vectors too.
 
     Raises EvenrankError if the two have different words or dimensions, and as
-    :func:`~evenrank.search.embeddings.bias_subspace` does.
+    :func:`~evenrank.search.bias_subspace` does.
     """
     settings, sets = settings or EvaluationSettings(), sets or gender_en()
     _check_same_words(before, after)
     direction = (subspace := bias_subspace(before, sets.definitional)).basis[0]
     neutral = ~specific_words(before.words, [*sets.specific, *(word for of in sets.equalize for word in of)])
     sides = most_biased(before, direction, neutral, settings.count, settings.first)
-    questions = _known_analogies(before, sets) if analogies is None else analogies
+    known = row_numbers(before.words, (word for three in sets.analogies for word in three)).keys()
+    questions = [three for three in sets.analogies if known >= {*three}] if analogies is None else analogies
     recover = partial(recovery, sides=sides, train=settings.train, splits=settings.splits, seed=settings.seed)
 
     def figures(vectors: Vectors) -> BiasFigures:
@@ -299,12 +300,6 @@ def _check_same_words(before: Vectors, after: Vectors | None) -> None:
         raise EvenrankError(f"vectors before and after: expected the same words, but {problem}")
     if after.dimensions != before.dimensions:
         raise EvenrankError(f"vectors before and after: {before.dimensions} and {after.dimensions} dimensions")
-
-
-def _known_analogies(vectors: Vectors, sets: WordSets) -> list[tuple[str, str, str]]:
-    """The analogies of the sets whose words all have a vector."""
-    known = row_numbers(vectors.words, (word for three in sets.analogies for word in three)).keys()
-    return [(a, b, c) for a, b, c in sets.analogies if known >= {a, b, c}]
 
 
 def _notes(subspace: Subspace, found: int, count: int) -> tuple[str, ...]:
@@ -431,14 +426,15 @@ def audit_file(
 ) -> BiasAudit:
     """Measure what debiasing leaves of the bias of word vectors.
 
-    ``vectors``, ``after``: see :func:`~evenrank.search.embeddings.read_vectors`; ``limit``: only their first words.
+    ``vectors``, ``after``: see :func:`~evenrank.search.read_vectors`; ``limit``: only their first words.
     ``definitional``, ``equalize``, ``specific``: JSON files that replace the built-in sets. ``analogies``,
-    ``settings`` and the errors: see :func:`~evenrank.search.embeddings.evaluate_bias`; also raises InputError for a
+    ``settings`` and the errors: see :func:`~evenrank.search.evaluate_bias`; also raises InputError for a
     file that cannot be read.
     """
     settings = EvaluationSettings() if settings is None else settings
-    made = Provenance("evenrank embeddings").add("vectors", vectors, tree=True).add("after", after, tree=True)
-    made.add("definitional", definitional).add("equalize", equalize).add("specific", specific).ahead()
+    made, files = noted_inputs(
+        vectors=vectors, after=after, definitional=definitional, equalize=equalize, specific=specific
+    )
     sets = load_word_sets(definitional, equalize, specific)
     given = read_vectors(vectors, limit=limit)
     evaluation = evaluate_bias(
@@ -448,17 +444,8 @@ def audit_file(
         analogies=analogies,
         settings=settings,
     )
-    files = {
-        "vectors": vectors,
-        "after": after,
-        "definitional": definitional,
-        "equalize": equalize,
-        "specific": specific,
-    }
-    asked: dict[str, object] = {name: None if path is None else os.fspath(path) for name, path in files.items()}
-    asked["limit"] = limit
     after_name = None if after is None else Path(after).name
-    return BiasAudit(Path(vectors).name, after_name, evaluation, asked, provenance=made)
+    return BiasAudit(Path(vectors).name, after_name, evaluation, {**files, "limit": limit}, provenance=made)
 
 
 @checked

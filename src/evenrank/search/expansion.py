@@ -56,11 +56,11 @@ class Forward:
     def rows(self, documents: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """For each posting of ``documents`` [n]: the row of the document, the term, and tf / |d|.
 
-        Raises EvenrankError for arrays that do not fit each other, as those of a damaged file.
+        Raises ValueError for arrays that do not fit each other, as those of a damaged file.
         """
         sizes = self.starts[documents + 1] - self.starts[documents]
         if (sizes < 0).any() or (self.starts[documents] < 0).any() or (self.starts[documents + 1] > len(self.tf)).any():
-            raise EvenrankError("the index is damaged: the terms of a document are not in it")
+            raise ValueError("the terms of a document are not in the index")
         row = np.repeat(np.arange(len(documents)), sizes)
         place = np.arange(len(row)) + (self.starts[documents] - (np.cumsum(sizes) - sizes))[row]
         tf = self.tf[place].astype(np.float64)
@@ -84,8 +84,6 @@ def relevance_model(
     """
     first = feedback.filter(pl.int_range(pl.len()).over("query") < settings.fb_docs)
     row, term, share = forward.rows(first["document"].to_numpy())
-    if ((term < 0) | (term >= len(order))).any():
-        raise EvenrankError("the index is damaged: a document has a term without a number")
     weight = share * first["score"].to_numpy().astype(np.float64)[row]
     terms = _summed(first["query"].to_numpy()[row], term, weight)
     # Documents with score 0 add no words.
@@ -312,13 +310,7 @@ def _point(vectors: Floats, form: Similarity) -> Floats:
     if form == "dot":
         total: Floats = vectors.sum(axis=0, dtype=np.float64).astype(np.float32)
         return total
-    mean = _unit(vectors).mean(axis=0, dtype=np.float64)
+    mean = (vectors / lengths(vectors)[:, None]).mean(axis=0, dtype=np.float64)
     length = np.linalg.norm(mean)
     point: Floats = (mean / length if length else mean).astype(np.float32)
     return point
-
-
-def _unit(vectors: Floats) -> Floats:
-    """Rows normalised to length 1; zero rows are unchanged."""
-    units: Floats = vectors / lengths(vectors)[:, None]
-    return units

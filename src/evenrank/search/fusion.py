@@ -259,7 +259,9 @@ def tune(
     ranked too, but do not count. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
     measure of bias (which a random ranking would win).
     """
-    parsed = effectiveness_measure(measure)
+    parsed = parse_measure(measure)
+    if is_bias(parsed):
+        raise EvenrankError(f"{arg.measure}: expected one of effectiveness, found {measure}")
     candidates = Candidates.of(runs)
     objective = _Objective(candidates, as_qrels(qrels), parsed)
     judged = objective.judged
@@ -284,7 +286,7 @@ def tune(
     fold_of_row = candidates.table.join(number, on="query_id", how="left", maintain_order="left")["fold"].to_numpy()
     run = candidates.fused((np.array(points) / _STEPS)[fold_of_row], name)
     every = np.stack([objective.values(point) for point in points])[fold_of_judged, np.arange(len(judged))]
-    alone = [tuple(_STEPS * (i == j) for j in range(len(runs))) for i in range(len(runs))]
+    alone = _alone(len(runs))
     whole = np.ones(len(judged), dtype=bool)
     return Tuned(
         run,
@@ -296,19 +298,15 @@ def tune(
     )
 
 
-def effectiveness_measure(measure: str) -> Measure:
-    """The measure of that name. Raises EvenrankError for a measure of bias and for an unknown name."""
-    parsed = parse_measure(measure)
-    if is_bias(parsed):
-        raise EvenrankError(f"{arg.measure}: expected one of effectiveness, found {measure}")
-    return parsed
-
-
 def _starts(runs: int, restarts: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     equal = _hundredths(np.ones(runs))
-    single = [tuple(_STEPS * (i == j) for j in range(runs)) for i in range(runs)]
     drawn = [_hundredths(weights) for weights in rng.dirichlet(np.ones(runs), restarts)]
-    return [equal, *single, *drawn]
+    return [equal, *_alone(runs), *drawn]
+
+
+def _alone(runs: int) -> list[tuple[int, ...]]:
+    """The points where one run has all the weight."""
+    return [tuple(_STEPS * (i == j) for j in range(runs)) for i in range(runs)]
 
 
 def _hundredths(weights: Array) -> tuple[int, ...]:

@@ -6,26 +6,29 @@ index is opened; while an index is built, it is kept work (:mod:`evenrank.files.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Annotated, Any, TypeVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
 from evenrank import options as opt
 from evenrank._version import __version__
-from evenrank.files import EvenrankError, InputError, Provenance, write_text
+from evenrank.files import EvenrankError, InputError, Provenance, Run, as_queries, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.errors import arg, quoted, readable, reason_of
 from evenrank.files.json_values import json_text
@@ -33,7 +36,8 @@ from evenrank.files.outputs import errors_naming
 from evenrank.files.reading import INDEX as MANIFEST
 from evenrank.files.reading import INDEX_FORMAT, file_system, files_of, is_index
 from evenrank.files.work import Work
-from evenrank.models.scorers import Truncation
+
+from .expansion import RM3
 
 FORMAT = f"{INDEX_FORMAT} 2"
 Number = TypeVar("Number", bound=np.generic)
@@ -50,7 +54,7 @@ class Manifest:
     documents: int
     collection: Mapping[str, object]
     """As in a result's provenance: ``path``, ``sha256``, ``bytes`` and so on."""
-    settings: Mapping[str, object]
+    settings: Mapping[str, Any]
     model: Mapping[str, object] | None
     """The facts of the model that made it; None without one."""
     versions: Mapping[str, str]
@@ -114,8 +118,18 @@ def check_files(manifest: Manifest) -> None:
 
     Reading beyond the end of a mapped file that was cut ends the process; up to there, its last page is filled with 0.
     """
+    folder = manifest.path
     for name, entry in manifest.files.items():
-        _check_file(manifest.path, name, entry)
+        try:
+            status = os.lstat(folder / name)
+        except OSError as error:
+            raise InputError(folder, f"the index is damaged: {name}: {reason_of(error)}") from None
+        size = entry["bytes"]
+        if not stat.S_ISREG(status.st_mode):
+            # A link could lead anywhere.
+            raise InputError(folder, f"the index is damaged: {name} is not a plain file")
+        if status.st_size != size:
+            raise InputError(folder, f"the index is damaged: {name} has {status.st_size} bytes, expected {size}")
 
 
 def verify(manifest: Manifest) -> None:
@@ -125,45 +139,97 @@ def verify(manifest: Manifest) -> None:
             raise InputError(manifest.path, f"the index is damaged: {name} differs from what was written")
 
 
-def _checked(folder: Path, values: dict[str, object]) -> Manifest:
-    def damaged(what: str) -> InputError:
-        return InputError(folder, f"the index is damaged: {MANIFEST} has no valid {quoted(what)}")
-
-    tables: dict[str, dict[str, object]] = {}
-    for name in ("collection", "settings", "versions", "files"):
-        table = values.get(name)
-        if not isinstance(table, dict):
-            raise damaged(name)
-        tables[name] = table
-    kind, documents, model, version = (values.get(name) for name in ("kind", "documents", "model", "evenrank"))
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise damaged("kind")
-    if type(documents) is not int or not 1 <= documents <= opt.LARGEST:
-        raise damaged("documents")
-    if not (model is None or isinstance(model, dict)):
-        raise damaged("model")
-    if not isinstance(version, str):
-        raise damaged("evenrank")
-    files: dict[str, Mapping[str, object]] = {}
-    for name, entry in tables["files"].items():
-        whole = isinstance(entry, dict) and type(entry.get("bytes")) is int and isinstance(entry.get("sha256"), str)
-        if not whole or not isinstance(entry, dict) or not _DATA.fullmatch(name):
-            raise damaged("files")
-        files[name] = entry
-    versions = {name: str(value) for name, value in tables["versions"].items()}
-    return Manifest(kind, documents, tables["collection"], tables["settings"], model, versions, files, folder, version)
-
-
-def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> None:
+@contextmanager
+def naming_damage(manifest: Manifest) -> Iterator[None]:
+    """Raises InputError where something fails because a data file differs from what was written: its numbers can lead
+    anywhere."""
     try:
-        status = os.lstat(folder / name)
-    except OSError as error:
-        raise InputError(folder, f"the index is damaged: {name}: {reason_of(error)}") from None
-    if not stat.S_ISREG(status.st_mode):
-        # A link could lead anywhere.
-        raise InputError(folder, f"the index is damaged: {name} is not a plain file")
-    if status.st_size != entry["bytes"]:
-        raise InputError(folder, f"the index is damaged: {name} has {status.st_size} bytes, expected {entry['bytes']}")
+        yield
+    except (LookupError, ValueError, MemoryError):
+        verify(manifest)
+        raise
+
+
+def _checked(folder: Path, values: Mapping[str, Any]) -> Manifest:
+    documents, model, files = values.get("documents"), values.get("model"), values.get("files")
+    valid = {
+        "kind": values.get("kind") in KINDS,
+        "documents": type(documents) is int and 1 <= documents <= opt.LARGEST,
+        "model": model is None or isinstance(model, dict),
+        "evenrank": isinstance(values.get("evenrank"), str),
+        **{name: isinstance(values.get(name), dict) for name in ("collection", "settings", "versions")},
+        "files": isinstance(files, dict) and all(map(_is_entry, files.items())),
+    }
+    damaged = next((name for name, is_valid in valid.items() if not is_valid), None)
+    if damaged is not None:
+        raise InputError(folder, f"the index is damaged: {MANIFEST} has no valid {quoted(damaged)}")
+    return Manifest(**{name: values[name] for name in valid}, path=folder)
+
+
+def _is_entry(item: tuple[str, Any]) -> bool:
+    name, entry = item
+    size, digest = (entry.get("bytes"), entry.get("sha256")) if isinstance(entry, dict) else (None, None)
+    return bool(_DATA.fullmatch(name)) and type(size) is int and isinstance(digest, str)
+
+
+class FirstStage(ABC):
+    """An index that is open: in a folder, its files mapped (see :func:`evenrank.open_index`), or BM25's in memory.
+
+    Raises InputError if the files of the manifest do not fit each other.
+    """
+
+    def __init__(self, manifest: Manifest | None) -> None:
+        self.manifest = manifest
+        """What it is, of which collection, made how; None in memory."""
+
+    @checked
+    def search(
+        self,
+        queries: object,
+        k: Annotated[int, opt.COUNT] = 1000,
+        *,
+        rm3: RM3 | None = None,
+        weighted: bool = False,
+        name: str | None = None,
+        quiet: bool = False,
+        model: object = None,
+        encoding: Encoding | None = None,
+    ) -> Run:
+        """The first ``k`` documents of each query, as a run whose ``card`` describes the index.
+
+        ``name``: the run's (None: the kind's). ``model``: where the index's model is now, if not where it was;
+        ``encoding``: how queries are encoded. Raises EvenrankError for what a kind of index does not know; InputError
+        if it is damaged or was cut since.
+        """
+        how = {"rm3": rm3, "weighted": weighted, "name": name, "quiet": quiet, "model": model, "encoding": encoding}
+        search = functools.partial(self._search, as_queries(queries), k, **how)  # type: ignore[arg-type]
+        if self.manifest is None:
+            return search()
+        check_files(self.manifest)
+        with naming_damage(self.manifest):
+            run = search()
+        check_files(self.manifest)
+        notes = (*run.notes, *(f"{run.name}: {note}" for note in self._changed))
+        return replace(run, notes=notes, card={**(run.card or {}), "index": self.manifest.card()})
+
+    @abstractmethod
+    def _search(
+        self,
+        queries: pl.DataFrame,
+        k: int,
+        *,
+        rm3: RM3 | None,
+        weighted: bool,
+        name: str | None,
+        quiet: bool,
+        model: object,
+        encoding: Encoding | None,
+    ) -> Run:
+        """The run, without what is said of the index itself."""
+
+    @functools.cached_property
+    def _changed(self) -> list[str]:
+        return [] if self.manifest is None else changed_collection(self.manifest)
 
 
 def begin_digest(collection: object) -> Callable[[], dict[str, object]]:
@@ -295,12 +361,6 @@ def changed_collection(manifest: Manifest) -> list[str]:
         # It is no longer there.
         return []
     return [] if size_now == size else [f"the collection {readable(path)} has changed since the index was made"]
-
-
-def truncation_notes(facts: Mapping[str, object], name: str) -> tuple[str, ...]:
-    """What to say of the documents that the model did not read to their ends."""
-    counts = facts.get("truncated")
-    return Truncation(**counts).notes(name) if isinstance(counts, dict) else ()
 
 
 @checked

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Protocol, cast, runtime_checkable
+from typing import Annotated, cast
 
 import polars as pl
 
@@ -18,36 +18,9 @@ from evenrank.files.passages import as_passages, folded
 from evenrank.files.reading import is_index
 
 from .analysis import Analyzer, stop_word_set, words_digest
-from .bm25 import Index, MappedBM25, build
+from .bm25 import Index, build
 from .expansion import RM3
-from .index_folder import Encoding, Manifest, read_manifest, refuse_model, verify
-
-
-@runtime_checkable
-class FirstStage(Protocol):
-    """An index that is open."""
-
-    @property
-    def manifest(self) -> Manifest:
-        """What it is, of which collection, made how."""
-
-    def search(
-        self,
-        queries: object,
-        k: int = 1000,
-        *,
-        rm3: RM3 | None = None,
-        weighted: bool = False,
-        name: str | None = None,
-        quiet: bool = False,
-        model: object = None,
-        encoding: Encoding | None = None,
-    ) -> Run:
-        """The first ``k`` documents of each query, as a run whose ``card`` describes the index.
-
-        ``name``: the run's (None: the kind's). ``model``: where the index's model is now, if not where it was;
-        ``encoding``: how queries are encoded. Raises EvenrankError for what a kind of index does not know.
-        """
+from .index_folder import Encoding, FirstStage, Manifest, read_manifest, refuse_model, verify
 
 
 @checked
@@ -86,16 +59,19 @@ def build_index(
     check_apart([out], [collection])
     if is_index(collection):
         raise EvenrankError(f"{collection}: is an index; expected a collection")
-    stemmer = None if stemmer == "none" else stemmer
     if model is None:
         refuse_model(None, encoding)
         k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
-        stopwords = "english" if stopwords == "default" else stopwords
-        stemmer = "english" if stemmer == "default" else stemmer
-        return build(collection, out, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer, forward=rm3, quiet=quiet)
+        return build(collection, out, _analyzer(stopwords, stemmer), k1=k1, b=b, forward=rm3, quiet=quiet)
     from .vector_index import build_vector_index
 
     return build_vector_index(collection, out, model, encoding or Encoding(), quiet=quiet)
+
+
+def _analyzer(stopwords: str | Collection[str] | None, stemmer: str | None) -> Analyzer:
+    """BM25's analysis; by default English."""
+    stemmer = "english" if stemmer == "default" else None if stemmer == "none" else stemmer
+    return Analyzer("english" if stopwords == "default" else stopwords, stemmer)
 
 
 @checked
@@ -111,10 +87,10 @@ def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstSta
     if check:
         verify(manifest)
     if manifest.kind == "bm25":
-        return MappedBM25(manifest)
-    from .vector_index import VectorIndex
+        return Index.open(manifest)
+    from .vector_index import DenseIndex, SparseIndex
 
-    return VectorIndex(manifest)
+    return DenseIndex(manifest) if manifest.kind == "dense" else SparseIndex(manifest)
 
 
 @checked
@@ -179,25 +155,23 @@ def retrieve(
     has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
     """
     require("a search", "search", *FAST)
-    stemmer = None if stemmer == "none" else stemmer
     if is_index(collection):
         collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
     elif check:
         raise EvenrankError(f"{arg.check}: only for an index by its folder")
     of_passages = None if passages is None else as_passages(passages)
-    search: Callable[[object, int], Run]
     if isinstance(collection, FirstStage):
-        check_settings(collection.manifest, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
-        settings = {"name": name, "quiet": quiet, "model": model, "encoding": encoding}
-        search = partial(collection.search, rm3=rm3, weighted=weighted, **settings)  # type: ignore[arg-type]
+        index = collection
+        stemmer = None if stemmer == "none" else stemmer
+        check_settings(index, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
     else:
         refuse_model(model, encoding)
-        analyzer = Analyzer(
-            "english" if stopwords == "default" else stopwords, "english" if stemmer == "default" else stemmer
-        )
         k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
+        analyzer = _analyzer(stopwords, stemmer)
         index = Index.build(collection, analyzer, k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
-        search = partial(index.search, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
+    search: Callable[[object, int], Run] = partial(
+        index.search, rm3=rm3, weighted=weighted, name=name, quiet=quiet, model=model, encoding=encoding
+    )
     return search(queries, k) if of_passages is None else _documents(search, queries, k, of_passages)
 
 
@@ -229,13 +203,14 @@ def _documents(search: Callable[[object, int], Run], queries: object, k: int, pa
     return replace(first, table=table, card={**(first.card or {}), "depth": k})
 
 
-def check_settings(manifest: Manifest, **given: object) -> None:
+def check_settings(index: FirstStage, **given: object) -> None:
     """Raises EvenrankError for a setting of a search that differs from that of the index.
 
     ``given``: ``k1``, ``b`` (None: not given), ``stopwords``, ``stemmer`` (``"default"``: not given).
     """
+    manifest = index.manifest
     for name, value in given.items():
-        if value == "default" or (value is None and name in ("k1", "b")):
+        if manifest is None or value == "default" or (value is None and name in ("k1", "b")):
             continue
         own = manifest.settings.get(name)
         if manifest.kind != "bm25":

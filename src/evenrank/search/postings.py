@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
 from evenrank.files import EvenrankError, InputError
 
 from .expansion import Ints
 from .index_folder import IndexWriter, Manifest, save_array
-from .mapped import read_turns
+from .mapped import Texts, read_turns
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
@@ -155,13 +156,15 @@ class Postings:
         """The first k' = min(k, N) documents [Q, k'] of each query, their scores [Q, k'], and how many there are [Q].
 
         ``terms``, ``weights``: those of all queries, query by query from ``starts`` [Q + 1] on. A document without a
-        term of the query is left out. Raises EvenrankError where numbers lead out of the index.
+        term of the query is left out. Raises IndexError where numbers lead out of the index.
         """
         from evenrank.files.compiled import unwritable
 
         from ._searching import UNSEEN, search
 
         size, queries = len(self.turn), len(starts) - 1
+        if len(terms) and not 0 <= terms.min() <= terms.max() < self.terms:
+            raise IndexError("a term is not in the index")
         wide = min(k, size)
         documents = np.empty((queries, wide), np.int32)
         scores = np.empty((queries, wide), np.float32)
@@ -169,5 +172,35 @@ class Postings:
         given = unwritable(self.data, self.indices, self.indptr, self.turn, self.by_turn, terms)
         count = search(*given, weights, starts, wide, documents, scores, *room)
         if (count < 0).any():
-            raise EvenrankError("the index is damaged: a posting leads to a document that is not in it")
+            raise IndexError("a posting leads to a document that is not in the index")
         return documents, scores, count
+
+
+Documents = pl.Series | Texts
+"""The ids of documents, in memory or those of an index on disk."""
+
+
+def found_rows(documents: NDArray[np.int32], scores: Floats, count: Starts, large: str) -> pl.DataFrame:
+    """``query`` (a row), ``document``, ``score``, ``rank``: the first ``count`` [Q] of each row of the arrays [Q, k].
+
+    Raises EvenrankError for scores that are not finite: what is too ``large``.
+    """
+    rank = np.broadcast_to(np.arange(1, documents.shape[1] + 1, dtype=np.uint32), documents.shape)
+    present = rank <= count[:, None]
+    if not np.isfinite(scores[present]).all():
+        raise EvenrankError(f"the scores of a query are not finite: {large} are too large")
+    query = np.repeat(np.arange(len(count)), count)
+    columns = {"document": documents[present], "score": scores[present], "rank": rank[present]}
+    return pl.DataFrame({"query": query, **columns})
+
+
+def run_table(found: pl.DataFrame, query_ids: pl.Series, doc_ids: Documents) -> pl.DataFrame:
+    """A run's table of the rows that were found, which are grouped by query and ranked, without repeated documents."""
+    return pl.DataFrame(
+        [
+            query_ids.gather(found["query"]).cast(pl.String).alias("query_id"),
+            doc_ids.gather(found["document"]).alias("doc_id"),
+            found["score"].cast(pl.Float64),
+            found["rank"],
+        ]
+    )

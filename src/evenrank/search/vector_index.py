@@ -3,154 +3,103 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-from evenrank import options as opt
-from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
-from evenrank.files.arguments import checked
+from evenrank.files import EvenrankError, InputError, Run, as_batches
 from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.wording import counted
 from evenrank.models.load import Prompts
+from evenrank.models.scorers import Truncation
 from evenrank.models.stored import downloaded_model
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder, find_encoder, given_encoder
 
-from .encoded_windows import BATCHES, LARGEST_HALF, EncodingJob, read_rows, write_windows
+from .encoded_windows import BATCHES, LARGEST_HALF, encode_windows, read_rows
 from .exact_search import Floats, Halves, Ints, search_exact
 from .expansion import RM3
-from .index_folder import (
-    Encoding,
-    IndexWriter,
-    Manifest,
-    begin_digest,
-    changed_collection,
-    check_files,
-    truncation_notes,
-)
+from .index_folder import Encoding, FirstStage, IndexWriter, Manifest, begin_digest
 from .mapped import Texts, read_turns
-from .postings import Batch, Gathered, Postings, new_postings
+from .postings import Batch, Gathered, Postings, found_rows, new_postings, run_table
 
 LIBRARIES = ("numpy", "sentence-transformers", "transformers", "torch")
 """Libraries whose version can change a vector."""
 
 
-@dataclass
-class _Found:
-    """What a search found: ``documents`` and ``scores`` [Q, k], the first ``count`` [Q] of each row."""
+class VectorIndex(FirstStage):
+    """An index of vectors or of weights of terms, in a folder.
 
-    documents: Ints
-    scores: Floats
-    count: NDArray[np.int64]
-    notes: list[str]
-
-
-class VectorIndex:
-    """An index of vectors ("dense") or of weights of terms ("sparse"), its files mapped; see :func:`open_index`.
-
-    Raises InputError if the files of the manifest do not fit each other.
+    The model is loaded from where it was when the index was made, or from ``model`` (a folder, a name on the hub; a
+    loaded model for an index of one), and must have the same digest. ``encoding``: how queries are encoded
+    (``batch_size``, ``device``; ``precision``, ``query_prompt``: in place of the index's). Ties are broken by
+    descending document id, also at rank ``k``. A run's notes and card name the model and the prompts.
     """
 
+    manifest: Manifest
+
     def __init__(self, manifest: Manifest) -> None:
-        self.manifest = manifest
+        super().__init__(manifest)
         self._ids = Texts(manifest, "ids", manifest.documents)
         self._model: Mapping[str, object] = manifest.model or {}
         self._encoder: tuple[object, TextEncoder] | None = None
-        self._searcher = _Dense(self) if manifest.kind == "dense" else _Sparse(self)
+
+    @abstractmethod
+    def _first(self, queries: Encoded, k: int, quiet: bool) -> tuple[pl.DataFrame, list[str]]:
+        """The first ``k`` of each query (:func:`.postings.found_rows`), and notes."""
 
     def encoder(self, model: object = None, encoding: Encoding | None = None) -> TextEncoder:
-        """The model that the index was made with, loaded; see :meth:`search`."""
-        return self._loaded(model, encoding or Encoding())
+        """The encoder of the queries. Raises InputError unless it is the one that the index was made with."""
+        how = encoding or Encoding()
+        wanted = (model, how.batch_size, how.device, how.precision, how.query_prompt)
+        if self._encoder is None or self._encoder[0] != wanted:
+            self._encoder = (wanted, self._load(model, how))
+        return self._encoder[1]
 
-    @checked
-    def search(
+    def _search(
         self,
-        queries: object,
-        k: Annotated[int, opt.COUNT] = 1000,
+        queries: pl.DataFrame,
+        k: int,
         *,
-        rm3: RM3 | None = None,
-        weighted: bool = False,
-        name: str | None = None,
-        quiet: bool = False,
-        model: object = None,
-        encoding: Encoding | None = None,
+        rm3: RM3 | None,
+        weighted: bool,
+        name: str | None,
+        quiet: bool,
+        model: object,
+        encoding: Encoding | None,
     ) -> Run:
-        """The first ``k`` documents of each query by the model's similarity, as a run.
-
-        The model is loaded from where it was when the index was made, or from ``model`` (a folder, a name on the hub;
-        a loaded model for an index of one), and must have the same digest. ``encoding``: how queries are encoded
-        (``batch_size``, ``device``; ``precision``, ``query_prompt``: in place of the index's). Ties are broken by
-        descending document id, also at rank ``k``. The run's notes and card name the model and the prompts.
-
-        Raises EvenrankError for a setting that is BM25's; InputError for a model that has changed, and for an index
-        that is damaged or was cut since.
-        """
         for option, given in (("rm3", rm3 is not None), ("weighted", weighted)):
             if given:
                 raise EvenrankError(
                     f"{arg(option)}: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
                 )
-        how = encoding or Encoding()
-        table = as_queries(queries)
-        encoder = self._loaded(model, how)
+        encoder = self.encoder(model, encoding)
         name = name or encoder.name
-        with progress("encoding queries", table.height, quiet=quiet) as advance:
-            rows = encoder.queries(table["text"].to_list())
-            advance(table.height)
+        with progress("encoding queries", queries.height, quiet=quiet) as advance:
+            rows = encoder.queries(queries["text"].to_list())
+            advance(queries.height)
         _check_queries(rows, encoder.name)
-        check_files(self.manifest)
-        found = self._searcher.search(rows, k, quiet)
-        check_files(self.manifest)
+        found, own = self._first(rows, k, quiet)
         prompt = encoder.query_prompt
-        empty = int((table["text"].str.strip_chars() == "").sum())
+        empty = int((queries["text"].str.strip_chars() == "").sum())
         if empty:
-            found.notes.append(f"{counted(empty, 'query')} without a word, ranked by the vector of an empty text")
-        others = (*self._other_versions(), *self._other_precision(encoder), *self._changed)
-        notes = [f"{name}: {note}" for note in (*found.notes, *others)]
-        notes += truncation_notes(self._model, name)
+            own.append(f"{counted(empty, 'query')} without a word, ranked by the vector of an empty text")
+        notes = [f"{name}: {note}" for note in (*own, *self._other_versions(), *self._other_precision(encoder))]
+        truncated = self._model.get("truncated")
+        notes += Truncation(**truncated).notes(name) if isinstance(truncated, dict) else ()
         if prompt:
             notes.append(f"{name}: each query is put after the prompt {quoted(prompt)}")
         if self._prompt("document"):
             notes.append(f"{name}: each document was put after the prompt {quoted(self._prompt('document'))}")
-        card = {
-            "stage": "retrieve",
-            "index": self.manifest.card(),
-            "depth": k,
-            "query_encoder": encoder.facts(),
-        }
-        return Run(name, self._table(table, found), tuple(notes), card=card)
-
-    def _table(self, queries: pl.DataFrame, found: _Found) -> pl.DataFrame:
-        wide = found.documents.shape[1]
-        rank = np.broadcast_to(np.arange(1, wide + 1, dtype=np.uint32), found.documents.shape)
-        present = rank <= found.count[:, None]
-        if not np.isfinite(found.scores[present]).all():
-            raise EvenrankError("the scores of a query are not finite: the numbers of its vector are too large")
-        # Rows are already grouped by query and ranked, without repeated documents.
-        return pl.DataFrame(
-            [
-                queries["query_id"].gather(np.repeat(np.arange(queries.height), found.count)).cast(pl.String),
-                self._ids.gather(pl.Series(found.documents[present])).alias("doc_id"),
-                pl.Series("score", found.scores[present]).cast(pl.Float64),
-                pl.Series("rank", rank[present]),
-            ]
-        )
-
-    def _loaded(self, model: object, how: Encoding) -> TextEncoder:
-        """The encoder of the queries. Raises InputError unless it is the one that the index was made with."""
-        wanted = (model, how.batch_size, how.device, how.precision, how.query_prompt)
-        if self._encoder is None or self._encoder[0] != wanted:
-            self._encoder = (wanted, self._load(model, how))
-        return self._encoder[1]
+        index = {"kind": self.manifest.kind}
+        card = {"stage": "retrieve", "index": index, "depth": k, "query_encoder": encoder.facts()}
+        return Run(name, run_table(found, queries["query_id"], self._ids), tuple(notes), card=card)
 
     def _load(self, model: object, how: Encoding) -> TextEncoder:
         folder, recorded = self.manifest.path, self._model.get("sha256")
@@ -195,10 +144,6 @@ class VectorIndex:
         """The prompt that the index was made with."""
         return str(self._model.get(f"{which}_prompt") or "")
 
-    @cached_property
-    def _changed(self) -> list[str]:
-        return changed_collection(self.manifest)
-
     def _other_precision(self, encoder: TextEncoder) -> list[str]:
         """A note if queries are encoded in another precision than documents were."""
         own, now = self._model.get("precision"), encoder.facts().get("precision")
@@ -213,48 +158,39 @@ class VectorIndex:
         return [f"the index was made with {', '.join(changed)}"] if changed else []
 
 
-class _Dense:
-    """Searches vectors."""
+class DenseIndex(VectorIndex):
+    """An index of vectors."""
 
-    def __init__(self, index: VectorIndex) -> None:
-        manifest = index.manifest
-        self._index = index
+    def __init__(self, manifest: Manifest) -> None:
+        super().__init__(manifest)
         self._turns = read_turns(manifest)
-        self.vectors: Halves = manifest.array("vectors.npy", np.float16, manifest.documents)
+        self._vectors: Halves = manifest.array("vectors.npy", np.float16, manifest.documents)
 
-    def search(self, queries: Encoded, k: Annotated[int, opt.COUNT], quiet: bool) -> _Found:
-        """The first ``k`` of each query."""
-        width = self.vectors.shape[1]
+    def _first(self, queries: Encoded, k: int, quiet: bool) -> tuple[pl.DataFrame, list[str]]:
+        width = self._vectors.shape[1]
         if queries.shape[1] != width:
             raise InputError(
-                self._index.manifest.path, f"its vectors have {width} numbers, and the queries' {queries.shape[1]}"
+                self.manifest.path, f"its vectors have {width} numbers, and the queries' {queries.shape[1]}"
             )
-        index = self._index
         with progress("searching", len(queries), quiet=quiet) as advance:
-            try:
-                documents, scores = search_exact(self.vectors, *self._turns, queries, k, advance)
-            except ValueError:
-                raise InputError(
-                    index.manifest.path, "the index is damaged: its vectors or their order cannot be used"
-                ) from None
-        full = np.full(len(queries), documents.shape[1], np.int64)
-        return _Found(documents, scores, full, [f"exact search, vectors of {width} numbers in float16"])
+            documents, scores = search_exact(self._vectors, *self._turns, queries, k, advance)
+        count = np.full(len(queries), documents.shape[1], np.int64)
+        notes = [f"exact search, vectors of {width} numbers in float16"]
+        return found_rows(documents, scores, count, "the numbers of its vector"), notes
 
 
-class _Sparse:
-    """Searches weights of terms."""
+class SparseIndex(VectorIndex):
+    """An index of weights of terms; documents without a term of a query are left out."""
 
-    def __init__(self, index: VectorIndex) -> None:
-        self._index = index
-        self._postings = Postings.open(index.manifest)
+    def __init__(self, manifest: Manifest) -> None:
+        super().__init__(manifest)
+        self._postings = Postings.open(manifest)
 
-    def search(self, queries: Encoded, k: Annotated[int, opt.COUNT], quiet: bool) -> _Found:
-        """The first ``k`` of each query; documents without one of its terms are left out."""
-        index = self._index
+    def _first(self, queries: Encoded, k: int, quiet: bool) -> tuple[pl.DataFrame, list[str]]:
         assert isinstance(queries, csr_matrix)
         if queries.shape[1] != self._postings.terms:
             raise InputError(
-                index.manifest.path,
+                self.manifest.path,
                 f"its documents have weights of {self._postings.terms} terms, and the queries of {queries.shape[1]}",
             )
 
@@ -275,7 +211,7 @@ class _Sparse:
             notes.append(f"{counted(empty, 'query')} {has} no term of a document and no documents")
         if empty == queries.shape[0]:
             raise EvenrankError(f"none of the {empty} queries has a term of a document")
-        return _Found(documents, scores, count, notes)
+        return found_rows(documents, scores, count, "the numbers of its vector"), notes
 
 
 def _check_queries(rows: Encoded, name: str) -> None:
@@ -318,12 +254,16 @@ def build_vector_index(
     made_from = None
     if isinstance(model, str | os.PathLike) and found["sha256"] is not None:
         made_from = {"collection": found, "model": encoder.facts(), "versions": versions}
+    total = None
+    if not isinstance(collection, Iterator):
+        # Read to its end first: an error in it should not come after hours.
+        total = sum(batch.height for batch in as_batches(collection))
     kind = "sparse" if encoder.sparse else "dense"
     with IndexWriter(out, kind, settings, made_from=made_from) as writer:
-        sizes = write_windows(as_batches(collection), writer, window, quiet=quiet)
-        facts = EncodingJob(encoder, writer.folder.absolute(), sizes).run(writer.work, quiet=quiet)
+        batches = as_batches(collection)
+        facts, sizes = encode_windows(batches, encoder, writer, window, total=total, quiet=quiet)
         width = writer.work.done[0]["width"]
-        rows = (read_rows(writer.folder, number, width) for number in range(len(sizes)))
+        rows = (read_rows(writer.folder, number) for number in range(len(sizes)))
         if encoder.sparse:
             _write_weights(writer, rows, width, encoder.name)
         else:

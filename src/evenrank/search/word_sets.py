@@ -121,8 +121,6 @@ def _list(path: str | os.PathLike[str], expected: str) -> list[object]:
         json.dumps(data, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise InputError(path, f"invalid JSON: {error.msg}", line=error.lineno) from None
-    except UnicodeEncodeError:
-        raise InputError(path, "expected Unicode, found half a surrogate pair") from None
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"invalid JSON: {error}") from None
     if not isinstance(data, list):

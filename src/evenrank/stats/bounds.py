@@ -11,7 +11,7 @@ import numpy as np
 
 from evenrank.files.types import Array
 
-from .clusters import ZERO, cluster_sizes, effective_clusters
+from .clusters import ZERO
 from .compare import (
     LEAST_CLUSTERS,
     LEAST_NOT_ZERO,
@@ -23,6 +23,8 @@ from .compare import (
     p_size_greater,
     p_size_less,
     too_few,
+    too_few_clusters,
+    worth,
 )
 from .estimate import (
     AUGMENTED_BELOW,
@@ -38,7 +40,6 @@ from .estimate import (
     ci_upper,
     combined_estimate,
     known_clusters,
-    mean_estimate,
     superpopulation_mean,
     t_quantile,
     with_value,
@@ -72,6 +73,8 @@ class MeanBound:
         loss: What the imagined query loses, −z of it; infinite where that is not known, and then nothing holds.
         n: Number of z; fewer than 15 do not hold. ``n_effective``: the number of clusters of equal size that they are
             worth, n where they are independent; fewer than 6 do not hold.
+        other_side: Of a limit L of |x|, which holds where L − x and L + x both do: the bound on the side that the mean
+            does not lean to. None of a signed value.
     """
 
     z: MeanEstimate
@@ -83,6 +86,7 @@ class MeanBound:
     n: int
     n_effective: float
     unit: float = 1.0
+    other_side: MeanBound | None = None
 
     @property
     def value(self) -> float:
@@ -114,16 +118,21 @@ class MeanBound:
         beyond = self.test.share * max(ci_upper(one, alpha / 2) for one in (mean.estimate, mean.optimistic))
         if not mean.estimate.se:
             beyond = ci_upper(self.z, alpha / 2)
-        low, high = sorted((self.sign * within, self.sign * beyond))
-        return self.bound + low / self.unit, self.bound + high / self.unit
+        low, high = (self.bound + end / self.unit for end in sorted((self.sign * within, self.sign * beyond)))
+        if self.other_side is None:
+            return low, high
+        other_low, other_high = self.other_side.limits(alpha)
+        return max(low, other_low, 0.0), max(high, other_high)
 
     def p_holds(self) -> float:
         """p of the claim that it holds: α where the limit reaches the bound; 1 with fewer than 15 queries."""
         if self.n < LEAST_TO_HOLD or self.n_effective < LEAST_CLUSTERS or not math.isfinite(self.loss):
             return 1.0
-        if not self.held.se:
-            return float(not self.held.value >= -EQUAL)
-        return min(1.0, adjusted_t_sf(self.held.value / self.held.se, self.held.df) / HOLDS_SHARE)
+        if self.held.se:
+            p = min(1.0, adjusted_t_sf(self.held.value / self.held.se, self.held.df) / HOLDS_SHARE)
+        else:
+            p = float(not self.held.value >= -EQUAL)
+        return p if self.other_side is None else max(p, self.other_side.p_holds())
 
     def p_violated(self) -> float | None:
         """Two-sided p of the claim that it is violated; None where too few queries tell."""
@@ -141,69 +150,6 @@ class MeanBound:
         if self.test.reason is not None:
             return None
         return self.bound - self.sign * detectable_distance(self.z, alpha / 2) / self.unit
-
-
-@dataclass(frozen=True, slots=True)
-class AbsoluteLimit:
-    """Whether the absolute value of a signed mean is at most a limit L: L − x and L + x both hold.
-
-    Attributes:
-        upper, lower: The bounds of the mean and of its negative.
-    """
-
-    upper: MeanBound
-    lower: MeanBound
-
-    @property
-    def nearer(self) -> MeanBound:
-        """The bound on the side to which the mean leans."""
-        return self.lower if self.upper.value < 0 else self.upper
-
-    @property
-    def loss(self) -> float:
-        """Loss of the imagined query; infinite if unknown."""
-        return self.upper.loss
-
-    @property
-    def n_effective(self) -> float:
-        """The number of clusters that the queries are worth."""
-        return self.upper.n_effective
-
-    @property
-    def value(self) -> float:
-        """The estimate."""
-        return abs(self.upper.value)
-
-    @property
-    def distance(self) -> float:
-        """How far the estimate is within the limit."""
-        return self.nearer.distance
-
-    @property
-    def se(self) -> float:
-        """The standard error of the mean."""
-        return self.upper.se
-
-    def limits(self, alpha: float = SIGNIFICANT) -> Interval:
-        """The one-sided limits of the value, the upper one with the imagined query."""
-        (low, high), (other_low, other_high) = self.upper.limits(alpha), self.lower.limits(alpha)
-        return max(low, other_low, 0.0), max(high, other_high)
-
-    def p_holds(self) -> float:
-        """p of the claim that it holds on both sides."""
-        return max(self.upper.p_holds(), self.lower.p_holds())
-
-    def p_violated(self) -> float | None:
-        """Two-sided p of the claim that it is violated; None where too few queries tell."""
-        return self.nearer.p_violated()
-
-    def power(self, at: float, alpha: float) -> float:
-        """The probability of *violated* where the true absolute value is ``at``."""
-        return self.nearer.power(at, alpha)
-
-    def detectable(self, alpha: float) -> float | None:
-        """The true absolute value nearest to the limit that is shown to violate it with probability 80%."""
-        return self.nearer.detectable(alpha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +218,7 @@ def _reach(means: AbsoluteMeans) -> float:
     return 20 * (means.own.se + means.other.se) + EQUAL
 
 
-BoundTest = MeanBound | AbsoluteLimit | AbsoluteMargin
+BoundTest = MeanBound | AbsoluteMargin
 
 
 def outcome(test: BoundTest, p_violated: float | None, alpha: float = SIGNIFICANT) -> Outcome:
@@ -316,27 +262,20 @@ def bound_mean(
         few = too_few(k, n) if (k := int((np.abs(z) > ZERO).sum())) < LEAST_NOT_ZERO else None
         held = superpopulation_mean(sample, *with_value(z, -lost, groups))
         return MeanBound(mean, _plain_test(mean, few, n), held, bound, sign, loss, n, n_effective, unit)
-    if len(within) > 1:
-        mean = combined_estimate(within, factors, clusters)
-        more = [
-            with_value(part, -lost * float(np.sign(factor)), None if clusters is None else clusters[k])
-            for k, (part, factor) in enumerate(zip(within, factors, strict=True))
-        ]
-        groups_more = None if clusters is None else [one for _, one in more if one is not None]
-        held = combined_estimate([values for values, _ in more], factors, groups_more)
-        k = min(int((np.abs(part) > ZERO).sum()) for part in within)
-        groups = None if clusters is None else clusters[0]
+    sums = [as_sums(part, None if clusters is None else clusters[k]) for k, part in enumerate(within)]
+    more = [part.with_value(-lost * float(np.sign(factor))) for part, factor in zip(sums, factors, strict=True)]
+    mean, held = combined_estimate(sums, factors), combined_estimate(more, factors)
+    if len(sums) > 1:
+        k = min(int(part.nonzero.sum()) for part in sums)
         test = _plain_test(mean, too_few(k, n, least=LEAST_SAMPLE) if k < LEAST_SAMPLE else None, n)
     else:
-        (z,), groups = within, known_clusters(None if clusters is None else clusters[0], np.ones(n, bool))
-        test = MeanTest.of(as_sums(z, groups), zeros, gain, augmented_below=AUGMENTED_BELOW)
-        mean, held = mean_estimate(z, groups), mean_estimate(*with_value(z, -lost, groups))
+        test = MeanTest.of(sums[0], zeros, gain, augmented_below=AUGMENTED_BELOW)
     return MeanBound(mean, test, replace(held, skewness=0.0), bound, sign, loss, n, n_effective, unit)
 
 
 def _effective_number(n: int, clusters: Sequence[Array] | None) -> float:
     """The number of clusters of equal size that the smallest of several parts is worth, n where none share one."""
-    return n if clusters is None else min(effective_clusters(cluster_sizes(c)) for c in clusters)
+    return n if clusters is None else min(map(worth, clusters))
 
 
 def _plain_test(mean: MeanEstimate, reason: str | None, n: int) -> MeanTest:
@@ -351,7 +290,7 @@ def limit_absolute(
     *,
     sample: LabelSample | None = None,
     clusters: Sequence[Array] | None = None,
-) -> AbsoluteLimit:
+) -> MeanBound:
     """The test of |mean| ≤ ``limit`` from the parts of the values [n], two or more each.
 
     ``greatest``: the size of the largest value that a query can have; infinite where that is not known. The imagined
@@ -373,7 +312,8 @@ def limit_absolute(
             clusters=clusters,
         )
 
-    return AbsoluteLimit(bounded(1.0), bounded(-1.0))
+    upper, lower = bounded(1.0), bounded(-1.0)
+    return replace(lower, other_side=upper) if upper.value < 0 else replace(upper, other_side=lower)
 
 
 def margin_absolute(
@@ -413,10 +353,8 @@ def margin_absolute(
     # Of a margin that is not 0, an equal value tells something too.
     k = min(len(part) if margin else int((np.abs(part) > ZERO).sum()) for part in apart)
     n = min(map(len, own))
-    few = too_few(k, n) if k < LEAST_NOT_ZERO else None
     n_effective = _effective_number(n, clusters)
-    if n_effective < LEAST_CLUSTERS:
-        few = f"the queries are worth only {n_effective:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
+    few = too_few_clusters(n_effective, LEAST_CLUSTERS) or (too_few(k, n) if k < LEAST_NOT_ZERO else None)
     plain = AbsoluteMeans(*(replace(one, skewness=0.0) for one in (held.own, held.other, held.total, held.difference)))
     return AbsoluteMargin(means, pessimistic, plain, margin, loss, n, n_effective, few)
 

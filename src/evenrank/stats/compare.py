@@ -172,9 +172,8 @@ class MeanTest:
         least = LEAST_DIFFERENT if zeros == "keep" else LEAST_NOT_ZERO
         if inside.clustered:
             number, groups = effective_clusters(inside.sizes), int((inside.nonzero > 0).sum())
-            if number < LEAST_CLUSTERS:
-                reason = f"the {unit} are worth only {number:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
-            elif groups < least:
+            reason = too_few_clusters(number, LEAST_CLUSTERS, f"the {unit} are")
+            if reason is None and groups < least:
                 name = "cluster" if groups == 1 else "clusters"
                 reason = f"the {unit} that differ from 0 are in {groups} {name}, where {least} are needed"
         elif k < least:

@@ -235,12 +235,6 @@ class AugmentedMean:
         """One-sided p of the claim that the mean is below ``bound``."""
         return max(p_greater(-self.estimate, -bound), p_greater(-self.optimistic, -bound))
 
-    def p_two_sided(self) -> float:
-        """Two-sided p that the mean is 0."""
-        if self.estimate.se == 0:
-            return p_two_sided(self.estimate)
-        return min(1.0, 2 * (self.p_greater() if self.estimate.value >= 0 else self.p_less()))
-
     def ci95(self) -> Interval | None:
         """The means that no test rejects at .05; None where the values do not differ."""
         if not self.estimate.se:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from evenrank.files.types import Array
 
@@ -13,6 +14,8 @@ HOLDS_SHARE = 0.6
 """The share of α at which a bound holds: the imagined query makes up for the rest."""
 LEAST_TO_HOLD = 15
 """With fewer queries nothing holds."""
+_MOST = 1 << 29
+"""Queries that nobody has."""
 PLANNED_CHANCE = 0.85
 """The chance that is planned for, so that .8 remains although the standard deviation is an estimate."""
 
@@ -86,16 +89,10 @@ def queries_to_hold(
     def holds(n: int) -> bool:
         return _surplus(n, mean, sd, loss, alpha) > margin / math.sqrt(n)
 
-    high = 2
-    while not holds(high):
-        high *= 2
-        if high > 1e9:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return math.ceil(max(high, LEAST_TO_HOLD) * design_effect)
+    if not holds(_MOST):
+        return None
+    least = bisect_left(range(_MOST), True, lo=2, key=holds)
+    return math.ceil(max(least, LEAST_TO_HOLD) * design_effect)
 
 
 def chance_to_hold(

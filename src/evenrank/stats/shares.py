@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from evenrank.files.types import Array
 
@@ -46,12 +46,3 @@ def sign_p(more: int, fewer: int) -> float:
     0.00390625
     """
     return float(binom.sf(more - 1, more + fewer, 0.5))
-
-
-def z_above(alpha: float) -> float:
-    """The standard normal's quantile with ``alpha`` above it.
-
-    >>> round(z_above(0.025), 3)
-    1.96
-    """
-    return float(norm.isf(alpha))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from evenrank.probes import effects as module
 from evenrank.probes import variant_figures
-from evenrank.probes.effects import ALIKE, Changes, beyond, effect, preference, size
+from evenrank.probes.effects import ALIKE, Changes, beyond, preference, size
 from evenrank.probes.two_way_clusters import clustered
 from evenrank.probes.variant_figures import Means, rank_shifts
 from evenrank.stats.compare import compare_estimate
@@ -184,7 +184,7 @@ def test_without_a_placebo_a_preference_has_to_outweigh_the_damage():
 def test_an_edit_is_compared_with_its_placebo_at_equal_length():
     changes, _ = drawn(12, 100, length=-0.2)
     longer = replace(changes, lengths=changes.lengths + 1, own=changes.own - 0.4)
-    assert effect(longer.own - longer.placebo, longer.query, longer.passage).shown
+    assert beyond(Changes(longer.query, longer.passage, longer.own - longer.placebo)).shown
     assert beyond(longer).verdict == "no difference shown"
     assert beyond(replace(longer, own=longer.own + 0.2)).shown
     apart = replace(changes, lengths=changes.lengths + 9)
@@ -303,7 +303,7 @@ def test_what_the_verdict_is_of():
     # Without any placebo it is the effect.
     for changes in (Changes(QUERY, PASSAGE, OWN), Changes(QUERY, PASSAGE, OWN, np.full(6, np.nan))):
         found = Means.of(changes, None)
-        assert (found.finding, found.beyond_placebo) == (effect(OWN, QUERY, PASSAGE), False)
+        assert (found.finding, found.beyond_placebo) == (beyond(Changes(QUERY, PASSAGE, OWN)), False)
     # A swap weighs its directions alike.
     found = Means.of(Changes(QUERY, PASSAGE, OWN), np.array([1.0, 1.0, 1.0, -1.0, np.nan, 1.0]))
     assert found.effect.mean == pytest.approx((2 - 6) / 2)

@@ -32,7 +32,7 @@ def test_an_interrupted_probe_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("evenrank.probes.probing.Comparison.figures", interrupted)
+        patch.setattr("evenrank.probes.probing.compare", interrupted)
         with pytest.raises(KeyboardInterrupt):
             evenrank.probe(cross, variants={"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)
     assert (tmp_path / ".out.json.rerank").is_dir()
@@ -41,18 +41,3 @@ def test_an_interrupted_probe_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert f"{whole.name}: {pairs} scores kept from an interrupted probe" in again.notes
     assert again.variants == whole.variants
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-@pytest.mark.parametrize("kind", ["cross", "bi"])
-def test_what_is_not_read_to_its_end(tmp_path: Path, kind: str) -> None:
-    """Of twelve passages the odd ones are longer than the 64 tokens that the model reads."""
-    folder = tiny_bert(tmp_path / kind, head=kind == "cross")
-    long = {doc: f"{text}{' night' * 80 * (i % 2)}" for i, (doc, text) in enumerate(TEXTS.items())}
-    short = {doc: text for i, (doc, text) in enumerate(long.items()) if not i % 2}
-    swap = {doc: text.replace("she", "he") for doc, text in long.items()}
-    given = {**GIVEN, "placebos": {}, "kind": kind, "collection": long}
-    found = evenrank.probe(folder, variants={"swap": swap}, **given)
-    assert "swap: in 18 of 36 compared pairs the model does not read to the end of both texts" in found.notes
-    given["run"] = {query: dict.fromkeys(short, 1.0) for query in GIVEN["queries"]}
-    found = evenrank.probe(folder, variants={"swap": swap}, **given)
-    assert not any("to the end" in note for note in found.notes)

@@ -48,9 +48,6 @@ def test_by_hand() -> None:
     # Δmax 2: MATS = 1/(2 − 1) · (ATS(0) − ATS(2)), ATS(1) being undefined.
     assert found.delta_max == 2
     assert found.mats == pytest.approx(1.5)
-    # No term has pairs at every Δ.
-    assert found.common_terms == 0
-    assert math.isnan(found.mats_common)
     assert [similarity(rows, min_terms=least).delta_max for least in (2, 3)] == [2, -1]
     assert math.isnan(similarity(rows, min_terms=3).mats)
     assert similarity(rows, min_pairs=2).terms.tolist() == [0, 0, 1]
@@ -89,12 +86,6 @@ def test_against_the_obvious_loop(rows: list[tuple[str, int, int, list[float]]],
             assert found.deviation[delta] == pytest.approx(np.std(every), abs=1e-3)
     last = max((delta for delta, by_term in kept.items() if len(by_term) >= terms), default=-1)
     assert found.delta_max == last
-    if last >= 0:
-        always = [t for t in "abc" if all(t in kept.get(delta, {}) for delta in range(last + 1))]
-        assert found.common_terms == len(always)
-        for delta in range(last + 1):
-            expected = np.mean([np.mean(kept[delta][t]) for t in always]) if always else math.nan
-            assert found.common[delta] == pytest.approx(expected, abs=1e-5, nan_ok=True)
 
 
 def test_the_cap_bounds_the_pairs_and_the_seed_decides() -> None:

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank._command import arg, without_values
 from evenrank._version import __version__
-from evenrank.files import EvenrankError
+from evenrank.files import EvenrankError, Provenance
 from evenrank.files.arguments import checked
+from evenrank.files.convert import is_path
 from evenrank.files.errors import quoted, readable, require
 from evenrank.files.kept import KeptValues
 from evenrank.files.outputs import is_stream
@@ -519,10 +520,16 @@ class Endpoint:
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
 
 
-def shown_address(model: object) -> str | None:
-    """The address of an endpoint or its scorer, without what is secret in it; None for any other model."""
+def note_model(made: Provenance, role: str, model: object) -> None:
+    """Records a model: by its files or its hub name, an endpoint by its address without what is secret in it, or by its
+    type."""
     endpoint = getattr(model, "endpoint", model)
-    return endpoint.address.shown if isinstance(endpoint, Endpoint) else None
+    if is_path(model):
+        made.add_model(role, model)
+    elif isinstance(endpoint, Endpoint):
+        made.name(role, endpoint.address.shown, "asked over HTTP")
+    else:
+        made.name(role, type(model).__name__, "in memory")
 
 
 class EndpointScorer(Scorer):

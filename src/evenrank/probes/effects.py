@@ -8,7 +8,6 @@ passage in turn (:func:`evenrank.probes.two_way_clusters.clustered`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,21 +82,6 @@ def _numbered(values: Ints) -> Ints:
     return numbers
 
 
-def effect(values: Floats, query: Ints, passage: Ints, tests: int = 1) -> Comparison:
-    """The mean of ``values`` [N] of the pairs (``query[i]``, ``passage[i]``), any numbers; NaN values are left out.
-
-    Tested by Student's t and Hall's with the error of :func:`evenrank.probes.two_way_clusters.clustered`. Nothing can
-    be told from fewer than 15 queries or 15 passages with a value that is not 0. ``tests``: as one of so many.
-
-    When it misleads: a pair's value must not depend on other pairs' but through the query and the passage they share.
-
-    >>> found = effect(np.repeat([0.1, 0.2, 0.3, -0.1], 5), np.arange(20), np.arange(20))
-    >>> round(found.mean, 3), found.verdict, found.n
-    (0.125, 'shown', 20)
-    """
-    return _tested(Changes(query, passage, values).compared(), tests)
-
-
 def size(values: Floats, query: Ints, passage: Ints, signs: Floats | None = None) -> Estimate:
     """The mean of ``values`` [N] of pairs, NaN left out, and its interval; with ``signs`` [N] (1, −1, or NaN to leave a
     pair out) that of sign × value, in which the two directions weigh alike however many pairs each has.
@@ -123,9 +107,13 @@ def beyond(changes: Changes, tests: int = 1) -> Comparison:
     """How much more a variant changes scores than its placebo; without a placebo, how much it does.
 
     With a placebo it is the difference of the two means at equal changes of length, by the slope that the changes by
-    the placebo have. The placebo may be known for fewer of the pairs. Cannot be told: see
-    :func:`effect`; or where the lengths tell variant and placebo apart (r² of .75) and those of the placebo vary too
-    little to say what length does.
+    the placebo have. The placebo may be known for fewer of the pairs. Tested by Student's t and Hall's with the error
+    of :func:`evenrank.probes.two_way_clusters.clustered`. ``tests``: as one of so many.
+
+    Cannot be told: from fewer than 15 queries or 15 passages with a change that is not 0; or where the lengths tell
+    variant and placebo apart (r² of .75) and those of the placebo vary too little to say what length does.
+
+    When it misleads: a pair's change must not depend on other pairs' but through the query and the passage they share.
 
     >>> pairs = np.arange(20)
     >>> own, placebo = np.repeat([1.0, 2.0, 3.0, 6.0], 5), np.repeat([1.0, np.nan, np.nan, 2.0], 5)
@@ -133,10 +121,7 @@ def beyond(changes: Changes, tests: int = 1) -> Comparison:
     >>> round(found.mean, 6), found.verdict
     (1.5, 'shown')
     """
-    return _tested(changes.compared(), tests)
-
-
-def _tested(changes: Changes, tests: int) -> Comparison:
+    changes = changes.compared()
     n = len(changes.own)
     if not n:
         return undecidable(None, 0, "no pair is left to compare", UNIT)
@@ -166,19 +151,13 @@ def _still(n: int) -> Comparison:
     return Comparison(0.0, None, n, UNIT, 1.0, mde=0.0, method=METHOD)
 
 
-class _Slope(NamedTuple):
-    """A change of length in one direction: its column [M], and what its slope is learnt from [M]."""
-
-    column: Floats
-    learnt_from: Floats
-
-
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """The changes by the variant and, where there is one, by the placebo, one below the other [M].
 
-    ``version``: 0 of the variant, 1 of the placebo; ``direction``: 0 or 1; ``apart``: whether lengths set variant and
-    placebo, or the two directions, apart without a slope to say what that does.
+    ``version``: 0 of the variant, 1 of the placebo; ``direction``: 0 or 1; ``slopes``: of each change of length in one
+    direction its column [M], and what its slope is learnt from [M]; ``apart``: whether lengths set variant and placebo,
+    or the two directions, apart without a slope to say what that does.
     """
 
     values: Floats
@@ -186,7 +165,7 @@ class _Rows:
     passage: Ints
     version: Ints
     direction: Ints
-    slopes: tuple[_Slope, ...]
+    slopes: tuple[tuple[Floats, Floats], ...]
     apart: bool
 
     @classmethod
@@ -231,37 +210,32 @@ class _Rows:
 
     def fit(self) -> Clustered:
         """One intercept for each version and direction, and the slopes."""
-        cell = self._cells()
+        cell = self.version * (int(self.direction.max()) + 1) + self.direction
         intercepts = (cell[:, None] == np.unique(cell)).astype(np.float64)
-        slopes = [intercepts, *(slope.column[:, None] for slope in self.slopes)]
-        learnt_from = [intercepts, *(slope.learnt_from[:, None] for slope in self.slopes)]
         of_placebo = self.version == 1
         return clustered(
             self.values,
             self.query,
             self.passage,
-            np.concatenate(slopes, axis=1),
-            instruments=np.concatenate(learnt_from, axis=1),
+            np.column_stack([intercepts, *(column for column, _ in self.slopes)]),
+            instruments=np.column_stack([intercepts, *(learnt_from for _, learnt_from in self.slopes)]),
             part=self.direction,
             counted=of_placebo if of_placebo.any() else None,
         )
-
-    def _cells(self) -> Ints:
-        return self.version * (int(self.direction.max()) + 1) + self.direction
 
     def weights(self, *of_cells: float) -> Floats:
         """Weights of the intercepts, in the order of versions and then directions; 0 for the slopes."""
         return np.array([*of_cells, *[0.0] * len(self.slopes)])
 
 
-def _slope(column: Floats, own: Flags, placebo: Flags) -> tuple[_Slope | None, bool]:
+def _slope(column: Floats, own: Flags, placebo: Flags) -> tuple[tuple[Floats, Floats] | None, bool]:
     """The slope of a length in one direction, and whether the placebo says what that length does."""
     here, there = column[own], column[placebo]
     if max(np.ptp(here), np.ptp(there)) <= _ZERO:
         return None, abs(here[0] - there[0]) <= _ZERO
     reached = bool(np.ptp(there) > _ZERO and there.min() <= here.mean() <= there.max())
     inside = column * (own | placebo)
-    return _Slope(inside, inside * placebo if reached else inside), reached
+    return (inside, inside * placebo if reached else inside), reached
 
 
 def _varying(lengths: Floats) -> Floats:

@@ -98,6 +98,23 @@ class Documents:
         """The ids of some documents."""
         return tuple(self.ids.gather(np.asarray(numbers, np.int64)).to_list())
 
+    def loss(
+        self,
+        cause: str,
+        share: float,
+        error: float,
+        named: object,
+        rows: Array,
+        evidence: Mapping[str, Any],
+        *,
+        unit: Unit = SENTENCES,
+        where: str | None = None,
+        detectable: float | None = None,
+    ) -> Loss:
+        """The loss of a share, with its standard error, that is about the documents ``rows``; below 0 it is none."""
+        limits, names = _interval(share, error), self.names(rows)
+        return Loss(cause, unit, max(0.0, share), limits, bool(named), len(rows), names, where, evidence, detectable)
+
 
 @dataclass(frozen=True, slots=True)
 class Results:
@@ -233,18 +250,9 @@ def another_id(documents: Documents, answers: Results, left: Array) -> tuple[Los
         "of_no_document": int((d >= size).sum()),
         "distance": distance,
     }
-    loss = Loss(
-        "another id",
-        SENTENCES,
-        share,
-        _interval(share, clustered_error(influence, answers.own)),
-        named,
-        len(p),
-        documents.names(p),
-        evidence=evidence,
-        detectable=max(FEWEST_PAIRS, never.height / 2) / max(1, passages.height),
-    )
-    return loss, taken
+    error = clustered_error(influence, answers.own)
+    seen = max(FEWEST_PAIRS, never.height / 2) / max(1, passages.height)
+    return documents.loss("another id", share, error, named, p, evidence, detectable=seen), taken
 
 
 def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int) -> tuple[Loss, Array]:
@@ -299,19 +307,9 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         "values": len(documents.groups),
     }
     least = next(n for n in range(FEWEST_MISSING, size + 9 + 2 * f1) if sign_p(n, f1) < ALPHA)
-    loss = Loss(
-        cause,
-        SENTENCES,
-        share,
-        _interval(share, clustered_error(influence, answers.own)),
-        len(rows) > 0,
-        len(rows),
-        documents.names(rows),
-        where=", ".join(of_values) or None,
-        evidence=evidence,
-        detectable=least / max(1, int(asked.sum())),
-    )
-    return loss, taken
+    error, seen = clustered_error(influence, answers.own), least / max(1, int(asked.sum()))
+    where = ", ".join(of_values) or None
+    return documents.loss(cause, share, error, len(rows), rows, evidence, where=where, detectable=seen), taken
 
 
 def _whole(none: Array, asked: Array, inside: Array, documents: Documents) -> bool:
@@ -351,18 +349,12 @@ def late(documents: Documents, answers: Results, places: Results, left: Array, t
         "edge": edge,
         "read": None if answers.read is None else float(answers.read.mean()),
     }
-    loss = Loss(
-        cause,
-        SENTENCES,
-        max(0.0, share),
-        _interval(share, error),
-        bool(named),
-        len(rows),
-        documents.names(rows),
-        evidence=evidence,
-        detectable=LEAST + POWER_Z * error if math.isfinite(error) else None,
-    )
-    return loss, behind
+    return documents.loss(cause, share, error, named, rows, evidence, detectable=_seen_from(error)), behind
+
+
+def _seen_from(error: float) -> float | None:
+    """The share that would be named in four of five samples, beyond the limit of 1%."""
+    return LEAST + POWER_Z * error if math.isfinite(error) else None
 
 
 def _share(values: Array, inside: Array) -> float | None:
@@ -399,7 +391,7 @@ def groups(documents: Documents, answers: Results, left: Array, t: int) -> tuple
         error = clustered_error(influence[left], answers.own[left])
         weight = float(inside.sum()) / len(left)
         shown = gap > -ndtri(ALPHA / len(tested)) * error
-        named = bool(shown and gap - Z99 * error > LEAST_GROUP and len(documents) >= FEWEST_PASSAGES)
+        named = shown and gap - Z99 * error > LEAST_GROUP and len(documents) >= FEWEST_PASSAGES
         rows = np.unique(answers.own[inside & (answers.ranks > t) & (answers.bm25_ranks <= t)])
         evidence = {
             "missed": _share(answers.ranks > t, inside),
@@ -407,20 +399,10 @@ def groups(documents: Documents, answers: Results, left: Array, t: int) -> tuple
             "bm25_missed": _share(answers.bm25_ranks > t, inside),
             "bm25_missed_elsewhere": _share(answers.bm25_ranks > t, outside),
         }
-        share, limits = weight * max(0.0, gap), _interval(gap, error)
-        loss = Loss(
-            "group",
-            SENTENCES,
-            share,
-            (weight * limits[0], weight * limits[1]),
-            named,
-            len(rows),
-            documents.names(rows),
-            documents.groups[number],
-            evidence,
-            weight * (LEAST_GROUP + POWER_Z * error),
-        )
-        losses.append(loss)
+        seen, where = weight * (LEAST_GROUP + POWER_Z * error), documents.groups[number]
+        loss = documents.loss("group", gap, error, named, rows, evidence, where=where, detectable=seen)
+        # Of all sentences, not of the group's.
+        losses.append(replace(loss, share=weight * loss.share, ci99=(weight * loss.ci99[0], weight * loss.ci99[1])))
         if named:
             taken |= inside
     return losses, taken
@@ -434,17 +416,8 @@ def otherwise(documents: Documents, answers: Results, left: Array, t: int, found
     share = max(0.0, 1 - found - named)
     rows = np.unique(answers.own[missed])
     evidence = {"bm25_finds": _share(answers.bm25_ranks <= t, missed)}
-    limits = _interval(share, error)
-    return Loss(
-        "not found otherwise",
-        SENTENCES,
-        share,
-        limits,
-        limits[0] > LEAST_OTHERWISE and len(documents) >= FEWEST_PASSAGES,
-        len(rows),
-        documents.names(rows),
-        evidence=evidence,
-    )
+    many = _interval(share, error)[0] > LEAST_OTHERWISE and len(documents) >= FEWEST_PASSAGES
+    return documents.loss("not found otherwise", share, error, many, rows, evidence)
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -463,7 +436,9 @@ def place_losses(documents: Documents, places: Results, top: int, renamed: bool)
     above = repeats(lists, size, documents.alike)
     repeat = above >= 0
 
-    def loss(cause: str, held: Array, base: Array | float, rows: Array, **more: object) -> Loss:
+    def loss(
+        cause: str, held: Array, base: Array | float, rows: Array, where: str | None = None, **more: object
+    ) -> Loss:
         """A loss of the places ``held`` [Q, top] beyond ``base``: a share, or BM25's places [Q, top]."""
         share, influence = _ratio(held.sum(1), filled)
         if isinstance(base, np.ndarray):
@@ -471,21 +446,10 @@ def place_losses(documents: Documents, places: Results, top: int, renamed: bool)
             influence = influence - theirs
         else:
             beside = base
-        error = clustered_error(influence, clusters)
-        evidence = {"places": share, "beside": beside, **more}
-        where = evidence.pop("where", None)
-        return Loss(
-            cause,
-            PLACES,
-            max(0.0, share - beside),
-            _interval(share - beside, error),
-            bool(share - beside - Z99 * error > LEAST and enough),
-            len(rows),
-            documents.names(rows),
-            None if where is None else str(where),
-            evidence,
-            LEAST + POWER_Z * error if math.isfinite(error) else None,
-        )
+        error, lost = clustered_error(influence, clusters), share - beside
+        named, evidence = lost - Z99 * error > LEAST and enough, {"places": share, "beside": beside, **more}
+        settings: dict[str, Any] = {"unit": PLACES, "where": where, "detectable": _seen_from(error)}
+        return documents.loss(cause, lost, error, named, rows, evidence, **settings)
 
     ghosts = loss("no documents", ghost, 0.0, _most(lists[ghost]))
     ghosts = replace(ghosts, named=ghosts.named and not renamed)

@@ -43,15 +43,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.files import EvenrankError
-from evenrank.files.errors import arg, quoted
 from evenrank.files.hashing import GOLDEN, MASK, fnv, mix
 from evenrank.files.tokens import APOSTROPHES, folded, tokenize, word_spans
 from evenrank.groups import Lexicon, gendered_spans
 
 from .group_wording import Edited, in_case_of
 
-FORMS = ("synonym", "name", "spacing", "any")
 _RUN = r"[\p{L}\p{N},;]['’]?(?:[ \t\r\n]+\p{Lu}\p{Ll}+\b)+"
 """Names in running text, for polars: after a word or a comma, so not at the beginning of a sentence."""
 _LETTERS = re.compile(r"(?<=\s)[^\W\d_]{2,}\b")
@@ -140,20 +137,15 @@ def placebo_of_words(
 ) -> Edited:
     """The texts of a table (``doc_id``, ``text`` [N]) with as many places changed as ``edits`` [N] says, or all.
 
-    ``form``: one of FORMS; ``names``: those of the whole collection, for ``name`` and ``any``; ``asked``: for each
-    document the words of its queries, which are neither changed nor written. What a passage becomes depends on its
-    text, its id, its number of edits and the seed (and the names and queries). Raises EvenrankError for another form,
-    or for ``name`` or ``any`` without names.
+    ``form``: synonym, name, spacing or any; ``names``: those of the whole collection, for ``name`` and ``any``;
+    ``asked``: for each document the words of its queries, which are neither changed nor written. What a passage becomes
+    depends on its text, its id, its number of edits and the seed (and the names and queries).
     """
-    if form not in FORMS:
-        raise EvenrankError(f"{arg.form}: expected {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {quoted(form)}")
-    if form in ("name", "any") and names is None:
-        raise EvenrankError(f"`names`: the form {form} needs the names of the collection")
     texts = table["text"]
     rows = np.flatnonzero(edits > 0)
     made = np.zeros(len(texts), dtype=np.int64)
     if not len(rows):
-        return Edited(texts, made, Counter())
+        return Edited(texts, made)
     changed = []
     words = _words_of(lexicon)
     chosen = table[rows].select("doc_id", "text")
@@ -175,7 +167,8 @@ def placebo_of_words(
             places += _name_places(text, spans, words | of_queries, names, draw, wanted - len(places))
         made[row] = len(places)
         changed.append(_replaced(text, places))
-    return Edited(texts.clone().scatter(rows, pl.Series(changed, dtype=pl.String)), made, Counter())
+    written = texts.clone().scatter(rows, pl.Series(changed, dtype=pl.String))
+    return Edited(written, made, short=int((made < edits).sum()))
 
 
 def _words_of(lexicon: Lexicon) -> frozenset[str]:

@@ -24,22 +24,6 @@ _NO_MIDDLE = 2
 """So many places are the ends alone."""
 
 
-def compare_passages(values: Floats, passages: Ints) -> Comparison:
-    """Whether the mean over ``passages`` [Q], of the means of their values [Q], differs from 0; NaN is left out.
-
-    Where a value of 15 passages or more is known and all are 0 (no score changes), no difference is shown.
-    """
-    known = ~np.isnan(values)
-    # What is left of equal scores is rounding.
-    values, passages = np.where(np.abs(values) <= EQUAL, 0.0, values)[known], passages[known]
-    if not len(values):
-        return undecidable(None, 0, "no value is defined", UNIT)
-    means = cluster_means(values, passages)
-    if len(means) >= LEAST_SAMPLE and not values.any():
-        return Comparison(0.0, None, len(means), UNIT, p=1.0, mde=0.0)
-    return compare(means, unit=UNIT)
-
-
 CONTRASTS = ("first_last", "ends_middle")
 
 
@@ -86,11 +70,6 @@ class PositionCurve:
     first_last: Comparison
     ends_middle: Comparison
     ends: tuple[Comparison, Comparison]
-
-    def without_verdict(self, why: str) -> PositionCurve:
-        """The same figures, of which nothing can be told."""
-        first, ends = (undecidable(one.mean, one.n, why, one.unit) for one in (self.first_last, self.ends_middle))
-        return replace(self, first_last=first, ends_middle=ends)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -159,15 +138,12 @@ class Versions:
         found: Floats = np.einsum("qk,qpk->qp", filled, self.weights[self.shape])
         return found
 
-    def of(self, values: Floats, kept: Ints | slice = slice(None)) -> Versions:
-        """Other values of the same versions, of the queries ``kept``."""
-        return Versions(values[kept], self.shape[kept], self.weights)
 
-
-def position_curve(versions: Versions, *, clusters: Ints | None = None) -> PositionCurve:
+def position_curve(versions: Versions, *, clusters: Ints | None = None, why: str | None = None) -> PositionCurve:
     """The curve of the values over places; queries with an undefined value are left out.
 
-    ``clusters`` [Q], whole numbers: the passage of each query (None: each has its own).
+    ``clusters`` [Q], whole numbers: the passage of each query (None: each has its own). ``why``: a reason to tell
+    nothing of the contrasts.
     """
     at = versions.at_places()
     known = np.asarray(~np.isnan(at).any(axis=1))
@@ -175,15 +151,30 @@ def position_curve(versions: Versions, *, clusters: Ints | None = None) -> Posit
     rows, n = np.empty((0, count)), int(known.sum())
     if n:
         rows = cluster_means(at[known], np.arange(n) if clusters is None else clusters[known])
-    each = np.arange(len(rows))
-    first_last, middle, first, last = (compare_passages(rows @ weight, each) for weight in contrast_weights(count))
+    first_last, middle, first, last = (_compared(rows @ weight) for weight in contrast_weights(count))
     found = [first_last, _of_both(middle, first, last)]
     if count == _NO_MIDDLE:
         found[1] = undecidable(None, first_last.n, "two places have no middle", UNIT)
     found = corrected(found)
+    if why is not None:
+        found = [undecidable(one.mean, one.n, why, UNIT) for one in found]
     means = rows.mean(axis=0) if n else np.full(count, np.nan)
     ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
     return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], (first, last))
+
+
+def _compared(values: Floats) -> Comparison:
+    """Whether the mean of values of passages differs from 0.
+
+    Where there are 15 or more and all are 0 (no score changes), no difference is shown.
+    """
+    # What is left of equal scores is rounding.
+    values = np.where(np.abs(values) <= EQUAL, 0.0, values)
+    if not len(values):
+        return undecidable(None, 0, "no value is defined", UNIT)
+    if len(values) >= LEAST_SAMPLE and not values.any():
+        return Comparison(0.0, None, len(values), UNIT, p=1.0, mde=0.0)
+    return compare(values, unit=UNIT)
 
 
 def _of_both(mean: Comparison, first: Comparison, last: Comparison) -> Comparison:

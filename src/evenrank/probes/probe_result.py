@@ -35,7 +35,7 @@ from evenrank.stats.compare import Comparison
 from evenrank.stats.estimate import Estimate
 
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
-from .variants import KINDS
+from .variants import WITH_PLACEBO
 
 _PHRASES = phrases("probe")
 
@@ -163,10 +163,9 @@ def _wording(pole: str, poles: tuple[str, str]) -> str:
 
 def _lacks_placebo(variant: VariantFigures) -> bool:
     """Whether a placebo is missing where there could be one."""
-    kind = KINDS.get(variant.kind or "")
     if variant.means.beyond_placebo or variant.poles is not None:
         return False
-    return variant.placebo is not None or (kind is not None and kind.lexicon)
+    return variant.placebo is not None or variant.kind in WITH_PLACEBO
 
 
 def _why_none(variant: VariantFigures) -> str:

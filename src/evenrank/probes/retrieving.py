@@ -43,7 +43,7 @@ class SearchResults:
     name: str
     lists: pl.DataFrame
     depth: int
-    reads_to: Callable[[list[str]], Array | None] = lambda _: None
+    reads_to: Callable[[list[str]], Sequence[int] | None] = lambda _: None
     reads: int | None = None
     notes: tuple[str, ...] = ()
     indexed: pl.Series | None = None
@@ -144,13 +144,9 @@ class Searching:
             return SearchResults.of_run(run, indexed=ids)
         run = index.search(self.queries, self.k, quiet=self.quiet, model=model, encoding=self.encoding)
         encoder = index.encoder(model, self.encoding)
-
-        def reads_to(texts: list[str]) -> Array | None:
-            return _array(encoder.reads_to(texts))
-
         zero = ids.filter(pl.Series(_zero_vectors(manifest))) if manifest.kind == "dense" else ids.head(0)
         reads = cast("int | None", encoder.facts().get("reads"))
-        return SearchResults.of_run(run, reads_to=reads_to, reads=reads, indexed=ids, zero=zero)
+        return SearchResults.of_run(run, reads_to=encoder.reads_to, reads=reads, indexed=ids, zero=zero)
 
     def of_model(self, model: object, folder: str | os.PathLike[str] | None = None) -> SearchResults:
         """The lists of a model, with its index in ``folder`` (made if it is not there), or in one for this once."""
@@ -199,8 +195,8 @@ class Searching:
             quiet=self.quiet,
         )
 
-        def reads_to(texts: list[str]) -> Array | None:
-            return _array(scorer.reads_to([""] * len(texts), texts))
+        def reads_to(texts: list[str]) -> Sequence[int] | None:
+            return scorer.reads_to([""] * len(texts), texts)
 
         note = f"{run.name} cannot search by itself: it ranks BM25's first {self.k}."
         reads = cast("int | None", scorer.facts().get("reads"))
@@ -234,7 +230,3 @@ def _zero_vectors(manifest: Any) -> Array:
     vectors = manifest.array("vectors.npy", np.float16, manifest.documents)
     blocks = (vectors[start : start + _BLOCK] for start in range(0, len(vectors), _BLOCK))
     return np.concatenate([~block.any(axis=1) for block in blocks])
-
-
-def _array(found: Sequence[int] | None) -> Array | None:
-    return None if found is None else np.array(found)

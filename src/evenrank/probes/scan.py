@@ -26,7 +26,7 @@ from evenrank.files.reading import is_index
 from evenrank.files.types import Array
 from evenrank.groups.labels import as_labels
 from evenrank.groups.table import largest_groups
-from evenrank.models.endpoints import Endpoint, shown_address
+from evenrank.models.endpoints import note_model
 from evenrank.results.finding import phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -205,15 +205,18 @@ class _Scan:
     drawn: Passages
     """The passages that queries are made of, whatever the lists are of."""
 
+    @property
+    def asked(self) -> pl.DataFrame:
+        """All queries, those of the log behind the others: ``query_id``, ``text``."""
+        both = (self.items.queries, self.log)
+        return pl.concat([one.select("query_id", "text") for one in both if one is not None])
+
     def documents(self, lists: Array, ids: pl.Series, found: SearchResults) -> Documents:
         """The collection beside the numbered lists [Q, k] and the ``ids`` behind the numbers."""
         own = self.passages.ids
         size = len(own)
         table = own.alias("doc_id").to_frame().join(self.groups, on="doc_id", how="left", maintain_order="left")
-        names = table["group"].drop_nulls().unique().sort()
-        number = table.join(names.to_frame().with_row_index("number"), on="group", how="left", maintain_order="left")[
-            "number"
-        ].cast(pl.Int64)
+        number = table["group"].rank("dense").cast(pl.Int64) - 1
         # Zero vectors and missing ids are certain where an index is at hand.
         missing, zero = (np.zeros(size, np.bool_) for _ in range(2))
         if found.indexed is not None:
@@ -224,7 +227,7 @@ class _Scan:
             ids,
             self.passages.lengths,
             number.fill_null(-1).to_numpy(),
-            tuple(names.to_list()),
+            tuple(table["group"].drop_nulls().unique().sort().to_list()),
             self.passages.alike,
             self.passages.have_query,
             missing,
@@ -234,9 +237,7 @@ class _Scan:
 
     def numbered(self, found: SearchResults, k: int) -> tuple[Array, pl.Series]:
         """The lists of all queries [Q, k] in numbers, and the ids behind them: passages, then what is none."""
-        queries = pl.concat(
-            [self.items.queries.select("query_id"), *([] if self.log is None else [self.log.select("query_id")])]
-        )
+        queries = self.asked.select("query_id")
         rows = found.lists.filter(pl.col("rank") <= k).join(queries.with_row_index("query"), on="query_id", how="inner")
         others = rows.join(self.passages.numbers, on="doc_id", how="anti")["doc_id"].unique(maintain_order=True)
         ids = pl.concat([self.passages.ids, others])
@@ -277,8 +278,7 @@ def _by_file(found: SearchResults, passages: Passages) -> tuple[SearchResults, i
         )
     lists = found.lists.with_columns(pl.col("doc_id").replace(matched))
     lists = lists.sort("query_id", "rank").unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-    lists = lists.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id"))
-    return replace(found, lists=lists, reads_to=lambda _: None, reads=None), len(matched)
+    return replace(found, lists=lists.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id"))), len(matched)
 
 
 def _with_files(read: _Scan) -> _Scan:
@@ -332,12 +332,15 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
         read = _with_files(read)
     queries, passages = read.items.queries, read.passages
     lists, all_ids = read.numbered(found, k)
-    texts = pl.concat([queries["text"], *([] if read.log is None else [read.log["text"]])])
-    bm25 = lists if found.name == BM25 and not matched else passages.search(texts, k)
+    bm25 = lists if found.name == BM25 and not matched else passages.search(read.asked["text"], k)
     own = queries.select("doc_id").join(passages.numbers, on="doc_id", how="left", maintain_order="left")["number"]
     number, whole = own.to_numpy(), queries["whole"].to_numpy()
-    of_texts = dict(zip(read.drawn.ids, read.drawn.texts, strict=True)) if not matched else None
-    sentences = _sentences(queries, of_texts)
+    reads, sentences = None, queries["text"].to_list()
+    if not matched:
+        texts = dict(zip(read.drawn.ids, read.drawn.texts, strict=True))
+        spans = queries.select("doc_id", "start", "end").iter_rows()
+        sentences = [texts[doc_id][start:end] for doc_id, start, end in spans]
+        reads = _read(found, queries.filter("whole"), texts)
     items = slice(0, queries.height)
     ranks, copies = stand_in_ranks(lists[items], number, sentences, passages)
     bm25_ranks, bm25_copies = (
@@ -346,15 +349,14 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
     place = queries["place"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     word = queries["word"].to_numpy()
     every = Results(number, lists[items], bm25[items], ranks, bm25_ranks, copies, bm25_copies, place=place, word=word)
-    answers = every.part(whole)
-    answers = replace(answers, read=_read(found, queries.filter("whole"), read.drawn))
+    answers = replace(every.part(whole), read=reads)
     places = every.part(~whole)
     if read.log is not None:
         rest = slice(queries.height, None)
         unknown, none = np.full(read.log.height, np.nan), np.full(read.log.height, -1)
         places = Results(none, lists[rest], bm25[rest], unknown, unknown, unknown, unknown, place=unknown, word=none)
     listed = found.lists["query_id"].unique()
-    unlisted = len(texts) - len(listed)
+    unlisted = len(lists) - len(listed)
     # A run of a log alone says nothing of answers.
     asked = queries["query_id"].is_in(listed.implode()).any()
     t = min(rank_to_find(len(passages.ids)), k)
@@ -364,40 +366,22 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
         unlisted -= queries.height
     summary = None
     if share is not None:
-        words, bm25_words = (
-            (None, None) if read.log is not None else (_mean(one <= t) for one in (places.ranks, places.bm25_ranks))
-        )
+        words = bm25_words = None
+        if read.log is None and len(places.own):
+            words, bm25_words = (float((one <= t).mean()) for one in (places.ranks, places.bm25_ranks))
         counts = t, int(whole.sum()), read.items.without
         summary = Found(share, float((answers.bm25_ranks <= t).mean()), *counts, words, bm25_words)
     return _Measured(losses, summary, ranks, bm25_ranks, unlisted, matched, read)
 
 
-def _sentences(queries: pl.DataFrame, texts: Mapping[str, str] | None) -> list[str]:
-    """The sentence that each query is of, as it stands in its passage."""
-    if texts is None:
-        return queries["text"].to_list()
-    return [texts[doc_id][start:end] for doc_id, start, end in queries.select("doc_id", "start", "end").iter_rows()]
-
-
-def _mean(values: Array) -> float | None:
-    return float(values.mean()) if len(values) else None
-
-
-def _read(found: SearchResults, queries: pl.DataFrame, drawn: Passages) -> Array | None:
+def _read(found: SearchResults, queries: pl.DataFrame, texts: Mapping[str, str]) -> Array | None:
     """Whether a retriever reads each query's sentence to its end [Q]; None where that is unknown."""
-    ids = queries["doc_id"].unique(maintain_order=True)
-    texts = ids.to_frame("doc_id").join(
-        pl.DataFrame({"doc_id": drawn.ids, "text": drawn.texts}), on="doc_id", how="left", maintain_order="left"
-    )["text"]
-    if texts.null_count():
-        return None
-    to = found.reads_to(texts.to_list())
+    ids = queries["doc_id"].unique(maintain_order=True).to_list()
+    to = found.reads_to([texts[doc_id] for doc_id in ids])
     if to is None:
         return None
-    until = queries.select("doc_id").join(
-        pl.DataFrame({"doc_id": ids, "to": to}), on="doc_id", how="left", maintain_order="left"
-    )["to"]
-    return queries["end"].to_numpy() <= until.to_numpy()
+    until = dict(zip(ids, to, strict=True))
+    return queries["end"].to_numpy() <= np.array([until[doc_id] for doc_id in queries["doc_id"]])
 
 
 # --- the call ---------------------------------------------------------------------------------------------------------
@@ -507,7 +491,6 @@ def scan(
     items = passages.items(sample, seed)
     log = None if queries is None else as_queries(queries)
     read = _Scan(passages, items, log, _groups(passages.ids, labels, group_column, neutral), passages)
-    both = [items.queries.select("query_id", "text"), *([] if log is None else [log.select("query_id", "text")])]
     encoding = Encoding(
         batch_size=batch_size,
         device=device,
@@ -515,7 +498,7 @@ def scan(
         query_prompt=query_prompt,
         document_prompt=document_prompt,
     )
-    search = Searching(as_collection(collection), passages, pl.concat(both), k, encoding, kind, quiet)
+    search = Searching(as_collection(collection), passages, read.asked, k, encoding, kind, quiet)
     folder = cast("str | None", index) if len(given) > 1 else None
     searched = [search.of_model(model, folder) if folder is not None else search.with_any(retriever, role)]
     if against is not None:
@@ -566,13 +549,12 @@ def _note(made: Provenance, role: str, given: object) -> None:
     """Records a retriever among the inputs."""
     if given is None or (isinstance(given, str) and given == BM25):
         return
-    if isinstance(given, Endpoint) or not (is_path(given) or isinstance(given, Run | pl.DataFrame | Mapping)):
-        address = shown_address(given)
-        made.name(role, address or type(given).__name__, "asked over HTTP" if address else "in memory")
-    elif is_path(given) and not os.path.isfile(given) and not is_index(given):
-        made.add_model(role, given)
+    if is_path(given) and (os.path.isfile(given) or is_index(given)):
+        made.add(role, given, tree=is_index(given))
+    elif isinstance(given, Run | pl.DataFrame | Mapping):
+        made.add(role, given)
     else:
-        made.add(role, given, tree=is_path(given) and is_index(given))
+        note_model(made, role, given)
 
 
 def _changes(queries: pl.DataFrame, measured: Sequence[_Measured]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -33,19 +33,20 @@ _WEAK, _SMALL = 0.25, 0.005
 _UNKNOWN: Level = "cannot be told"
 _NOTHING: Level = "no difference shown"
 _POINTS = Format(lambda share: f"{100 * share:.0f}", "number")
-_WHAT = {
-    "another id": "ids",
-    "late": "depth",
-    "cut off": "depth",
-    "hubs": "hubs",
-    "short": "length",
-    "repeats": "repeats",
-    "no documents": "ids",
-    "group": "group",
-    "not in the index": "index",
-    "wrong vector": "index",
+_CAUSES = {
+    "another id": ("another_id", "ids", "index again, each text with its id"),
+    "not in the index": ("missing", "index", "index them again"),
+    "wrong vector": ("wrong_vector", "index", "index them again with the model that is asked"),
+    "late": ("late", "depth", "shorter passages, then index again"),
+    "cut off": ("cut_edge", "depth", "passages that are read whole, then index again"),
+    "group": ("group", "group", "with BM25's run, or a model of that language"),
+    "not found otherwise": ("otherwise", "", "its run with one of BM25"),
+    "no documents": ("ghosts", "ids", "take them out of the index"),
+    "repeats": ("repeats", "repeats", "leave them out of the collection"),
+    "hubs": ("hubs", "hubs", "read them; leave them out"),
+    "short": ("short", "length", "join them with their neighbours, or leave them out"),
 }
-"""By what a loss is, in a sentence about those that are not shown."""
+"""By cause: the key of its sentence, by what it is a loss (of those that are not shown), and what mends it."""
 _COUNTED = (
     "Answers are counted on whole sentences; places on queries of three to five of a sentence's rarest words, or on a"
     " log. A passage that holds the sentence, or shares nine tenths of the words, counts as found."
@@ -125,7 +126,7 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
     others = [loss for loss in result.losses if not loss.named and loss.detectable is not None]
     if others and named:
         seen = max(loss.detectable or 0.0 for loss in others)
-        what = sorted({_WHAT[loss.cause] for loss in others})
+        what = sorted({_CAUSES[loss.cause][1] for loss in others})
         if seen < 1:
             yield _PHRASES.finding(
                 "nothing_else", level="no difference shown", seen=seen, what=listed(what).replace(" and ", " or ")
@@ -134,32 +135,21 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
 
 def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
     """The sentence of a loss, and behind it what else is known."""
-    evidence = loss.evidence
-    names = [_name(result, doc_id) for doc_id in loss.documents]
-    values = {"share": loss.share, "count": loss.count, "example": names[0] if names else "", "where": loss.where}
+    evidence, key = loss.evidence, _CAUSES[loss.cause][0]
+    example = _name(result, loss.documents[0]) if loss.documents else ""
+    values = {**evidence, "share": loss.share, "count": loss.count, "where": loss.where}
     values |= {"name": result.name, "k": result.k, "documents": result.documents}
-    places = "repeats" if loss.cause == "repeats" else "hubs" if loss.cause == "hubs" else "short"
-    key = "group" if loss.cause == "group" else "otherwise" if loss.cause == "not found otherwise" else places
-    key = "ghosts" if loss.cause == "no documents" else key
     if loss.cause == "another id":
-        key = "another_id"
         pairs = evidence["pairs"]
-        text = f"{_name(result, pairs[0][0])} comes as {_name(result, pairs[0][1])}"
-        values |= {"example": text, "of": len(pairs), "tested": evidence["never_first"]}
-    elif loss.cause in ("not in the index", "wrong vector"):
-        certain = evidence["certain"]
-        missing = "missing_certain" if certain else "missing"
-        key = missing if loss.cause == "not in the index" else "zero_vector" if certain else "wrong_vector"
-        values |= {"missing": evidence["missing"], "tested": evidence["tested"], "certain": certain}
-    elif loss.cause in ("late", "cut off"):
-        read = evidence["read"]
-        key = "late" if loss.cause == "late" else "cut_edge" if read is None else "cut_read"
-        values |= {"early": evidence["missed_first_third"], "rest": evidence["missed_rest"], "edge": evidence["edge"]}
-        values |= {"bm25_rest": evidence["bm25_missed_rest"], "reads": evidence["reads"]}
-        values |= {"beyond": None if read is None else 1 - read}
-    values |= {name: value for name, value in evidence.items() if name not in values}
+        example = f"{_name(result, pairs[0][0])} comes as {_name(result, pairs[0][1])}"
+        values |= {"of": len(pairs), "tested": evidence["never_first"]}
+    elif loss.cause in ("not in the index", "wrong vector") and evidence["certain"]:
+        key = "missing_certain" if loss.cause == "not in the index" else "zero_vector"
+    elif loss.cause == "cut off" and evidence["read"] is not None:
+        key = "cut_read"
+        values |= {"beyond": 1 - evidence["read"]}
     subject = loss.where if loss.cause == "group" else ""
-    yield _PHRASES.finding(key, subject or "", "shown", None, place, **values)
+    yield _PHRASES.finding(key, subject or "", "shown", None, place, example=example, **values)
     if evidence.get("distance"):
         yield _PHRASES.finding("another_id_rows", distance=f"{evidence['distance']:+}")
     if loss.cause == "not in the index" and evidence["untested"]:
@@ -173,33 +163,19 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
 
 def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
     """What mends the largest loss, and a command that writes the names of all."""
-    named = result.named
-    if named and named[0].command is not None:
-        yield named[0].command, _MENDS.get(named[0].cause, "then scan again")
-    if named:
-        given = [f"evenrank scan {shlex.quote(str(result.settings.get('collection', 'COLLECTION')))}"]
-        given += [
-            f"--{name} {shlex.quote(str(result.settings[name]))}"
-            for name in ("model", "index", "run")
-            if name in result.settings
-        ]
-        mends = "" if named[0].command else _MENDS.get(named[0].cause, "")
-        yield f"{' '.join(given)} --lost lost.txt", f"{mends}; all names" if mends else "all names"
-
-
-_MENDS = {
-    "another id": "index again, each text with its id",
-    "not in the index": "index them again",
-    "wrong vector": "index them again with the model that is asked",
-    "late": "shorter passages, then index again",
-    "cut off": "passages that are read whole, then index again",
-    "no documents": "take them out of the index",
-    "repeats": "leave them out of the collection",
-    "hubs": "read them; leave them out",
-    "short": "join them with their neighbours, or leave them out",
-    "group": "with BM25's run, or a model of that language",
-    "not found otherwise": "its run with one of BM25",
-}
+    if not result.named:
+        return
+    first = result.named[0]
+    mends = _CAUSES[first.cause][2]
+    if first.command is not None:
+        yield first.command, mends
+    given = [f"evenrank scan {shlex.quote(str(result.settings.get('collection', 'COLLECTION')))}"]
+    given += [
+        f"--{name} {shlex.quote(str(result.settings[name]))}"
+        for name in ("model", "index", "run")
+        if name in result.settings
+    ]
+    yield f"{' '.join(given)} --lost lost.txt", "all names" if first.command else f"{mends}; all names"
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

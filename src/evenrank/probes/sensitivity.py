@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, Run, arg, as_collection, as_qrels, as_queries, as_run, read_texts
@@ -28,6 +27,7 @@ from evenrank.files.squad_collection import squad_collection
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import Evaluation, parse_measure
+from evenrank.models.endpoints import note_model
 from evenrank.models.load import load_ranker
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -58,20 +58,6 @@ class Sources:
     collection: Collection
     notes: tuple[str, ...]
 
-    def texts(self, ids: pl.Series) -> pl.DataFrame:
-        """The passages ``ids`` of the collection: ``doc_id``, ``text``."""
-        if isinstance(self.collection, pl.DataFrame):
-            return self.collection.filter(pl.col("doc_id").is_in(ids.implode()))
-        return read_texts(self.collection, ids.unique())
-
-    def restricted_to(self, table: pl.DataFrame) -> Sources:
-        """The same for the queries of ``table`` only."""
-        return replace(
-            self,
-            queries=self.queries.join(table, on="query_id", how="semi", maintain_order="left"),
-            qrels=self.qrels.join(table, on="query_id", how="semi", maintain_order="left"),
-        )
-
 
 def read_sources(
     squad: str | os.PathLike[str] | None,
@@ -97,8 +83,8 @@ def read_sources(
     return Sources(asked, judged, found.answers(), texts, notes)
 
 
-def locate_answers(sources: Sources) -> tuple[pl.DataFrame, Sources]:
-    """The first answer of each query in a relevant passage and its position there; and the sources with more notes.
+def locate_answers(sources: Sources) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The first answer of each query in a relevant passage and its position there; and notes.
 
     One row per query, in the order of the queries, with the columns of
     :func:`evenrank.probes.sentences.locate`. Answers that are not in the collection's text are left out. Raises
@@ -110,10 +96,12 @@ def locate_answers(sources: Sources) -> tuple[pl.DataFrame, Sources]:
     first = sources.queries.select("query_id").join(found, on="query_id", how="inner", maintain_order="left")
     if not first.height:
         raise EvenrankError("no query has an answer in a relevant passage")
-    where = "" if isinstance(sources.collection, pl.DataFrame) else f" {os.fspath(sources.collection)}"
-    table, alignment = locate(first, sources.texts(first["doc_id"]), f"the collection{where}")
-    notes = (*sources.notes, *(f"In the collection: {note}" for note in alignment.notes()))
-    return table, replace(sources, notes=notes)
+    texts, where = sources.collection, "the collection"
+    if not isinstance(texts, pl.DataFrame):
+        where = f"the collection {os.fspath(texts)}"
+        texts = read_texts(texts, first["doc_id"].unique())
+    table, alignment = locate(first, texts, where)
+    return table, (*sources.notes, *(f"In the collection: {note}" for note in alignment.notes()))
 
 
 def with_rivals(table: pl.DataFrame, candidates: Run, judged: pl.DataFrame, depth: int) -> pl.DataFrame:
@@ -128,11 +116,6 @@ def with_rivals(table: pl.DataFrame, candidates: Run, judged: pl.DataFrame, dept
     return found
 
 
-def passage_ids(table: pl.DataFrame) -> NDArray[np.int64]:
-    """The number of each row's passage [rows]: queries of one passage are not independent."""
-    return table["doc_id"].rank("dense").to_numpy().astype(np.int64) - 1
-
-
 @dataclass(frozen=True, slots=True)
 class Curves:
     """A curve of the answer's sentence, that of the control, and answer − control, paired within queries."""
@@ -140,12 +123,6 @@ class Curves:
     answer: PositionCurve
     control: PositionCurve
     difference: PositionCurve
-
-    def without_verdict(self, why: str) -> Curves:
-        """The same figures, of which nothing can be told."""
-        return Curves(
-            self.answer.without_verdict(why), self.control.without_verdict(why), self.difference.without_verdict(why)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +148,6 @@ class MovedAnswers:
     left: int
     unvaried: int
     read: float | None = None
-
-    def without_verdict(self, why: str) -> MovedAnswers:
-        """The same figures, of which nothing can be told."""
-        early, late = (Estimate(one.mean, None, one.n, UNIT) for one in (self.early, self.late))
-        score, kept = self.score.without_verdict(why), self.kept.without_verdict(why)
-        return replace(self, score=score, kept=kept, early=early, late=late)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -283,7 +254,9 @@ def moved_answers(
     if not len(moves.rows):
         return None
     moved = table[moves.rows]
-    clusters = passage_ids(moved)
+    # Queries of one passage are not independent.
+    clusters = moved["doc_id"].rank("dense").to_numpy().astype(np.int64) - 1
+    passages = int(clusters.max()) + 1
     own = moved.select("query_id", "doc_id").join(
         ranked.table, on=["query_id", "doc_id"], how="left", maintain_order="left"
     )
@@ -292,30 +265,33 @@ def moved_answers(
     sd = _spread(ranked, own)
     sides = [(one - before[:, None]) / sd[:, None] for one in (answer, control)]
     lost, read = _lost(reader, moves, moved)
-    whole = np.flatnonzero(~lost.any(axis=1)) if lost is not None else np.arange(len(moves.rows))
+    why = too_little_read(read, passages, reader.scorer.facts().get("reads"))
 
     def curves(rows: Ints | slice) -> Curves:
-        def curve(values: Floats) -> PositionCurve:
-            return position_curve(moves.of(values).of(values, rows), clusters=clusters[rows])
+        versions = (moves.of(values, rows) for values in (*sides, sides[0] - sides[1]))
+        return Curves(*(position_curve(one, clusters=clusters[rows], why=why) for one in versions))
 
-        return Curves(curve(sides[0]), curve(sides[1]), curve(sides[0] - sides[1]))
+    def beyond_control(column: int | Ints) -> Estimate:
+        """What moving the answer's sentence to a place does beyond moving the control there, where it does move."""
+        rows = np.arange(len(moves.rows))
+        values = sides[0][rows, column] - sides[1][rows, column]
+        kept = (moves.answer[rows, column] != -1) & ~np.isnan(values)
+        found = estimate(cluster_means(values[kept], clusters[kept]) if kept.any() else np.empty(0), unit=UNIT)
+        return found if why is None else replace(found, ci95=None)
 
-    ends = (0, np.array([int(np.flatnonzero(weight.any(axis=0))[-1]) for weight in moves.weights])[moves.shape])
-    early, late = (_beyond_control(moves, sides, column, clusters) for column in ends)
-    found = MovedAnswers(
+    last = np.array([int(np.flatnonzero(weight.any(axis=0))[-1]) for weight in moves.weights])[moves.shape]
+    return MovedAnswers(
         curves(slice(None)),
-        curves(whole),
-        early,
-        late,
+        curves(slice(None) if lost is None else np.flatnonzero(~lost.any(axis=1))),
+        beyond_control(0),
+        beyond_control(last),
         None if lost is None else lost.sum(axis=0),
         len(moves.rows),
-        int(clusters.max()) + 1,
+        passages,
         table.height - len(moves.rows),
         int(np.isnan(sd).sum()),
         read,
     )
-    why = too_little_read(read, found.passages, reader.scorer.facts().get("reads"))
-    return found if why is None else found.without_verdict(why)
 
 
 def _spread(ranked: Run, own: pl.DataFrame) -> Floats:
@@ -368,14 +344,6 @@ def _lost(reader: Reader, moves: SentenceMoves, moved: pl.DataFrame) -> tuple[Ar
     lost[rows, columns] = moves.ends[rows, columns] > reads
     at = np.asarray((lost[:, None, :] & (moves.weights[moves.shape] > 0)).any(axis=2))
     return at, words_read(read, reads)
-
-
-def _beyond_control(moves: SentenceMoves, sides: list[Floats], column: int | Ints, clusters: Ints) -> Estimate:
-    """What moving the answer's sentence to one place does beyond moving the control there, where it does move."""
-    rows = np.arange(len(moves.rows))
-    values = sides[0][rows, column] - sides[1][rows, column]
-    kept = (moves.answer[rows, column] != -1) & ~np.isnan(values)
-    return estimate(cluster_means(values[kept], clusters[kept]) if kept.any() else np.empty(0), unit=UNIT)
 
 
 @checked
@@ -440,24 +408,33 @@ def position_sensitivity(
     """
     given = {"squad": squad, "collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     made = Provenance("evenrank.position_sensitivity")
-    if isinstance(model, str | os.PathLike):
-        made.add_model("model", model)
-    else:
-        from evenrank.models.endpoints import shown_address
-
-        address = shown_address(model)
-        made.name("model", address or type(model).__name__, "asked over HTTP" if address else "in memory")
+    note_model(made, "model", model)
     for role, source in (given | {"run": run}).items():
         made.add(role, source)
     made.ahead()
-    table, sources = locate_answers(read_sources(squad, collection, queries, qrels, answers))
+    sources = read_sources(squad, collection, queries, qrels, answers)
+    located, notes = locate_answers(sources)
     candidates = None if run is None else as_run(run)
-    drawn = _draw(table, sources, candidates, depth=depth, sample=sample, seed=seed, quiet=quiet)
-    table, candidates, asked, judged = drawn.table, drawn.candidates, drawn.sources.queries, drawn.sources.qrels
-    options: dict[str, Any] = {"batch_size": batch_size, "quiet": quiet}
+    table = located if candidates is None else with_rivals(located, candidates, sources.qrels, depth)
+    without_candidates = located.height - table.height
+    sampled_from = None if sample is None or sample >= table.height else table.height
+    if sampled_from is not None:
+        # In the order of the queries, as without a sample.
+        table = table.with_row_index("row").sample(sample, seed=seed).sort("row").drop("row")
+    asked, judged = (
+        one.join(table, on="query_id", how="semi", maintain_order="left") for one in (sources.queries, sources.qrels)
+    )
+    if candidates is None:
+        from evenrank.search.indexes import retrieve
+
+        candidates = retrieve(sources.collection, asked, k=depth, quiet=quiet)
+        found = with_rivals(table, candidates, judged, depth)
+        table, without_candidates = found, table.height - found.height
     scorer = load_ranker(model, kind=kind, device=device, query_prompt=query_prompt, document_prompt=document_prompt)
-    ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, options)
-    table = _with_values(table, ranked, judged)
+    ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, batch_size, quiet)
+    evaluation = Evaluation(ranked, qrels=judged)
+    values = pl.DataFrame({"query_id": evaluation.judged, "value": evaluation.values(parse_measure(MEASURE))})
+    table = table.join(values, on="query_id", how="inner", maintain_order="left")
     reader = Reader(scorer, asked, quiet)
     reads = reader(table["query_id"], table["text"])
     cut = None if reads is None else int((table["answer_end"].to_numpy() > reads).sum())
@@ -469,7 +446,7 @@ def position_sensitivity(
         ranked.name,
         table.height,
         table["doc_id"].n_unique(),
-        drawn.without_answer,
+        sources.queries.height - located.height,
         float(np.nanmean(table["value"].to_numpy())),
         moved,
         cut,
@@ -483,60 +460,12 @@ def position_sensitivity(
             "seed": seed,
         },
         added=added,
-        without_candidates=drawn.without_candidates,
+        without_candidates=without_candidates,
         unmovable=table.height if moved is None else moved.left,
-        sampled_from=drawn.sampled_from,
-        notes=sources.notes,
+        sampled_from=sampled_from,
+        notes=notes,
         provenance=made,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """The queries that are measured, their sources and candidates, and how many were left out."""
-
-    table: pl.DataFrame
-    sources: Sources
-    candidates: Run
-    without_answer: int
-    without_candidates: int
-    sampled_from: int | None
-
-
-def _draw(
-    located: pl.DataFrame,
-    sources: Sources,
-    candidates: Run | None,
-    *,
-    depth: int,
-    sample: int | None,
-    seed: int,
-    quiet: bool,
-) -> _Drawn:
-    """The sample of the queries with located answers, and their candidates (None: BM25's first ``depth``)."""
-    judged = sources.qrels
-    table = located if candidates is None else with_rivals(located, candidates, judged, depth)
-    sampled_from = None if sample is None or sample >= table.height else table.height
-    if sampled_from is not None:
-        # In the order of the queries, as without a sample.
-        table = table.with_row_index("row").sample(sample, seed=seed).sort("row").drop("row")
-    dropped = located.height - (sampled_from or table.height)
-    without_answer = sources.queries.height - located.height
-    sources = sources.restricted_to(table)
-    if candidates is None:
-        from evenrank.search.indexes import retrieve
-
-        candidates = retrieve(sources.collection, sources.queries, k=depth, quiet=quiet)
-        found = with_rivals(table, candidates, sources.qrels, depth)
-        table, dropped = found, dropped + table.height - found.height
-    return _Drawn(table, sources, candidates, without_answer, dropped, sampled_from)
-
-
-def _with_values(table: pl.DataFrame, ranked: Run, judged: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the judged queries with their ``value`` of MEASURE."""
-    evaluation = Evaluation(ranked, qrels=judged)
-    values = pl.DataFrame({"query_id": evaluation.judged, "value": evaluation.values(parse_measure(MEASURE))})
-    return table.join(values, on="query_id", how="inner", maintain_order="left")
 
 
 def _ranked(
@@ -546,7 +475,8 @@ def _ranked(
     asked: pl.DataFrame,
     judged: pl.DataFrame,
     depth: int,
-    options: dict[str, Any],
+    batch_size: int,
+    quiet: bool,
 ) -> tuple[Run, int]:
     """The first candidates of the queries ``asked``, and their relevant passages, ranked by the model; and the number
     of relevant passages that were not candidates."""
@@ -562,4 +492,7 @@ def _ranked(
     lowest = float(first["score"].to_numpy().min()) - 1
     both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
     whole = int(both.table["rank"].to_numpy().max())
-    return rerank(both, model=model, collection=collection, queries=asked, depth=whole, **options), added.height
+    ranked = rerank(
+        both, model=model, collection=collection, queries=asked, depth=whole, batch_size=batch_size, quiet=quiet
+    )
+    return ranked, added.height

@@ -43,29 +43,27 @@ def _preference(name: str, moved: MovedAnswers) -> Iterator[Finding]:
     # Of places, the change is said from the first to the last.
     change = first.negated()
     values: dict[str, Any] = {"change": change, "noticed": first.mde, "why": first.reason}
-    yield _PHRASES.finding(_of_places(first), name, first.verdict, change, "answer", **values)
+    yield _PHRASES.finding(_key(first, _OF_PLACES), name, first.verdict, change, "answer", **values)
     # Where one end alone differs from the middle, first and last differ, which is said.
     only_one = not both.shown and any(end.shown for end in score.ends)
     if not only_one and (first.reason is None or first.reason != both.reason):
         place: Place = "answer" if both.shown else "finding"
         values = {"change": both, "noticed": both.mde, "why": both.reason}
-        yield _PHRASES.finding(_of_ends(both), "", both.verdict, both, place, **values)
+        yield _PHRASES.finding(_key(both, _OF_ENDS), "", both.verdict, both, place, **values)
 
 
-def _of_places(found: Comparison) -> str:
+_OF_PLACES = ("later_lower", "later_higher", "untold", "no_difference", "unchanged")
+_OF_ENDS = ("ends_higher", "ends_lower", "ends_untold", "ends_alike", "ends_unchanged")
+
+
+def _key(found: Comparison, keys: tuple[str, str, str, str, str]) -> str:
+    """The key of what is found: above 0, below 0, untold, not shown, or no change at all."""
+    above, below, untold, alike, unchanged = keys
     if found.shown:
-        return "later_lower" if (found.mean or 0.0) > 0 else "later_higher"
+        return above if (found.mean or 0.0) > 0 else below
     if found.reason is not None:
-        return "untold"
-    return "no_difference" if found.mde else "unchanged"
-
-
-def _of_ends(found: Comparison) -> str:
-    if found.shown:
-        return "ends_higher" if (found.mean or 0.0) > 0 else "ends_lower"
-    if found.reason is not None:
-        return "ends_untold"
-    return "ends_alike" if found.mde else "ends_unchanged"
+        return untold
+    return alike if found.mde else unchanged
 
 
 def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
@@ -90,7 +88,6 @@ def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
 _PHRASES = phrases("position")
 _ENDS = short_intervals(2, sign=True)
 _SCORE = "score (sd of the candidates)"
-_NAMES = ("answer's sentence", "another sentence", "difference")
 
 
 def sensitivity_page(result: SensitivityResult) -> Page:
@@ -115,11 +112,19 @@ def sensitivity_page(result: SensitivityResult) -> Page:
     )
 
 
+def _curves(found: Curves) -> tuple[tuple[str, str, PositionCurve], ...]:
+    """Key, name and curve of each."""
+    return (
+        ("answer", "answer's sentence", found.answer),
+        ("control", "another sentence", found.control),
+        ("difference", "difference", found.difference),
+    )
+
+
 def _short(moved: MovedAnswers) -> Table:
     """The change of the score by place."""
-    curves = (("answer", moved.score.answer), ("control", moved.score.control), ("difference", moved.score.difference))
     columns = [Column("place", shorts(2), of=lambda place: float(moved.score.answer.places[place]))]
-    for (key, curve), heading in zip(curves, _NAMES, strict=True):
+    for key, heading, curve in _curves(moved.score):
         columns.append(Column(key, shorts(2, sign=True), heading, functools.partial(_mean_at, curve)))
     ends = moved.score.difference.ci95
     columns.append(Column(("low", "high"), _ENDS, "", lambda place: ends[place]))
@@ -188,13 +193,12 @@ def _notes(result: SensitivityResult) -> list[str]:
 
 def _moved_table(moved: MovedAnswers) -> Table:
     found, cut = moved.score, moved.cut
-    curves = (found.answer, found.control, found.difference)
     columns = [Column("place", digits(2), of=lambda place: float(found.answer.places[place]))]
-    for key, heading, curve in zip(("answer", "control", "difference"), _NAMES, curves, strict=True):
+    for key, heading, curve in _curves(found):
         columns += _curve_columns(key, heading, curve)
     if cut is not None:
         columns.append(Column("cut", COUNT, "answers cut", lambda place: int(cut[place])))
-    notes = [f"{name.capitalize()}: {_contrasts(curve)}." for name, curve in zip(_NAMES, curves, strict=True)]
+    notes = [f"{name.capitalize()}: {_contrasts(curve)}." for _, name, curve in _curves(found)]
     return Table(f"Moved: {_SCORE}", tuple(columns), range(len(found.answer.places)), tuple(reversed(notes)))
 
 
@@ -230,7 +234,7 @@ def _moved_chart(found: Curves) -> list[Drawing]:
     """The curves of the score."""
     rows = [
         {"x": x, "value": mean, "low": ci[0], "high": ci[1], "n": curve.n, "queries": series}
-        for series, curve in zip(_NAMES, (found.answer, found.control, found.difference), strict=True)
+        for _, series, curve in _curves(found)
         for x, mean, ci in zip(curve.places.tolist(), curve.means.tolist(), curve.ci95, strict=True)
         if ci is not None and not math.isnan(mean)
     ]

@@ -39,9 +39,9 @@ class SentenceMoves:
     weights: Floats
     texts: pl.DataFrame
 
-    def of(self, values: Floats) -> Versions:
-        """Values [M, K] of the versions."""
-        return Versions(values, self.shape, self.weights)
+    def of(self, values: Floats, rows: Ints | slice = slice(None)) -> Versions:
+        """Values [M, K] of the versions, of some rows."""
+        return Versions(values[rows], self.shape[rows], self.weights)
 
 
 @dataclass(frozen=True, slots=True)

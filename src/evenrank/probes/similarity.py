@@ -39,12 +39,11 @@ class TermSimilarity:
     ``ats`` [D + 1]: the mean over terms of the mean cosine of a term's vectors in different passages, Δ positions
     apart; NaN if no term has enough pairs. ``deviation`` [D + 1]: standard deviation of all pairs' cosines at Δ;
     ``terms``, ``pairs`` [D + 1]: their numbers. ``delta_max``: the largest Δ with enough terms, −1 if none; D is at
-    least that. ``common`` [delta_max + 1]: ATS over the ``common_terms`` terms with enough pairs at every Δ up to
-    ``delta_max``.
+    least that.
 
     When it misleads: a falling curve shows that vectors encode position, not that scores depend on it: a ranker can
-    ignore what its vectors encode. Large distances have few terms, and which terms count changes with Δ;
-    ``mats_common`` keeps them fixed. Across vectors of other layers or sizes, only the sign can be compared.
+    ignore what its vectors encode. Large distances have few terms, and which terms count changes with Δ, which alone
+    bends the curve. Across vectors of other layers or sizes, only the sign can be compared.
 
     Worked example: one term is at the positions 0, 0, 1 and 2 of four passages; its vectors turn by 60° per position.
     Pairs at Δ = 0: cosine 1; at Δ = 1: 1/2 (three pairs); at Δ = 2: −1/2 (two pairs). MATS = (1/2 + 3/2) / (2 − 1) = 2.
@@ -59,43 +58,31 @@ class TermSimilarity:
     ([1.0, 0.5, -0.5], 2.0)
     """
 
-    also: ClassVar = ("mats", "mats_deviation", "mats_common")
+    also: ClassVar = ("mats", "mats_deviation")
     ats: Floats
     deviation: Floats
     terms: Ints
     pairs: Ints
     delta_max: int
-    common: Floats
-    common_terms: int
 
     @property
     def mats(self) -> float:
         """MATS = 1/(Δmax − 1) Σ_{i=1}^{Δmax} (ATS(0) − ATS(i)), as printed; NaN if Δmax < 2."""
-        return _mats(self.ats[: self.delta_max + 1])
+        falls = self._falls()
+        return float(falls.sum() / (self.delta_max - 1)) if len(falls) else float("nan")
 
     @property
     def mats_deviation(self) -> float:
         """The standard deviation over i = 1 … Δmax of ATS(0) − ATS(i) (n − 1); NaN if Δmax < 2."""
-        falls = _falls(self.ats[: self.delta_max + 1])
+        falls = self._falls()
         return float(falls.std(ddof=1)) if len(falls) > 1 else float("nan")
 
-    @property
-    def mats_common(self) -> float:
-        """MATS over the terms that count at every Δ, so that the choice of terms cannot bend the curve."""
-        return _mats(self.common) if self.common_terms else float("nan")
-
-
-def _falls(ats: Floats) -> Floats:
-    """ATS(0) − ATS(i) for i = 1 …, those that are defined."""
-    if len(ats) < 3:
-        return np.empty(0)
-    falls: Floats = ats[0] - ats[1:]
-    return falls[~np.isnan(falls)]
-
-
-def _mats(ats: Floats) -> float:
-    falls = _falls(ats)
-    return float(falls.sum() / (len(ats) - 2)) if len(falls) else float("nan")
+    def _falls(self) -> Floats:
+        """ATS(0) − ATS(i) for i = 1 … Δmax, those that are defined; none if Δmax < 2."""
+        if self.delta_max < 2:
+            return np.empty(0)
+        falls: Floats = self.ats[0] - self.ats[1 : self.delta_max + 1]
+        return falls[~np.isnan(falls)]
 
 
 @checked
@@ -124,7 +111,8 @@ def term_similarity(
     order = np.argsort(terms, kind="stable")
     order = order[np.searchsorted(terms[order], 0) :]
     edges = np.flatnonzero(np.diff(terms[order], prepend=-1, append=-1))
-    sums = _Sums(int(places.max()) + 1 if len(places) else 1)
+    width = int(places.max()) + 1 if len(places) else 1
+    means, cosines, squares, pairs, counted = np.zeros((5, width))
     for start, end in itertools.pairwise(edges):
         rows = order[start:end]
         advance(1)
@@ -132,58 +120,27 @@ def term_similarity(
             continue
         if len(rows) > cap:
             rows = rows[np.sort(rng.choice(len(rows), cap, replace=False))]
-        sums.add(*_cosine_sums(vectors[rows], places[rows], passages[rows], sums.width), min_pairs)
-    return sums.curve(min_terms)
+        number, total, square = _cosine_sums(vectors[rows], places[rows], passages[rows], width)
+        counts = number >= min_pairs
+        pairs += np.where(counts, number, 0)
+        cosines += np.where(counts, total, 0)
+        squares += np.where(counts, square, 0)
+        means += np.divide(total, number, out=np.zeros(width), where=counts)
+        counted += counts
+    variance = _divided(squares, pairs) - _divided(cosines, pairs) ** 2
+    deviation = np.sqrt(np.clip(variance, 0, None))
+    enough = np.flatnonzero(counted >= min_terms)
+    last = int(np.flatnonzero(counted)[-1]) + 1 if counted.any() else 1
+    return TermSimilarity(
+        _divided(means, counted)[:last],
+        deviation[:last],
+        counted[:last].astype(np.int64),
+        pairs[:last].astype(np.int64),
+        int(enough[-1]) if len(enough) else -1,
+    )
 
 
-class _Sums:
-    """Sums over terms by distance, each [width]."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.cosines, self.squares, self.means = np.zeros(width), np.zeros(width), np.zeros(width)
-        self.pairs, self.terms = np.zeros(width, np.int64), np.zeros(width, np.int64)
-        self.term_means: list[NDArray[np.float32]] = []
-        self.term_counts_at: list[NDArray[np.bool_]] = []
-
-    def add(self, pairs: Ints, cosines: Floats, squares: Floats, min_pairs: int) -> None:
-        """Adds a term: its pairs and the sums of their cosines and squared cosines by distance [width]."""
-        counts = pairs >= min_pairs
-        if not counts.any():
-            return
-        self.pairs += np.where(counts, pairs, 0)
-        self.cosines += np.where(counts, cosines, 0)
-        self.squares += np.where(counts, squares, 0)
-        means = np.divide(cosines, pairs, out=np.zeros(self.width), where=counts)
-        self.means += means
-        self.terms += counts
-        self.term_means.append(means.astype(np.float32))
-        self.term_counts_at.append(counts)
-
-    def curve(self, min_terms: int) -> TermSimilarity:
-        """The curve over all terms added."""
-        ats = _divided(self.means, self.terms)
-        variance = _divided(self.squares, self.pairs) - _divided(self.cosines, self.pairs) ** 2
-        deviation = np.sqrt(np.clip(variance, 0, None))
-        enough = np.flatnonzero(self.terms >= min_terms)
-        delta_max = int(enough[-1]) if len(enough) else -1
-        last = int(np.flatnonzero(self.terms)[-1]) + 1 if self.terms.any() else 1
-        common, common_terms = self._common(delta_max)
-        return TermSimilarity(
-            ats[:last], deviation[:last], self.terms[:last], self.pairs[:last], delta_max, common, common_terms
-        )
-
-    def _common(self, delta_max: int) -> tuple[Floats, int]:
-        """ATS [delta_max + 1] over the terms that count at every distance up to ``delta_max``, and their number."""
-        size = delta_max + 1
-        always = np.array([bool(size) and bool(counts[:size].all()) for counts in self.term_counts_at], np.bool_)
-        if not always.any():
-            return np.full(size, np.nan), 0
-        chosen = [self.term_means[term][:size] for term in np.flatnonzero(always)]
-        return np.stack(chosen).mean(axis=0, dtype=np.float64), len(chosen)
-
-
-def _divided(sums: Floats, counts: Ints) -> Floats:
+def _divided(sums: Floats, counts: Floats) -> Floats:
     """``sums`` / ``counts``, NaN for a count of 0."""
     means: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
     return means
@@ -224,8 +181,6 @@ class SimilarityResult(Result):
         figures = (
             ("MATS", found.mats),
             ("its standard deviation over distances", found.mats_deviation),
-            ("MATS over terms that count at every distance", found.mats_common),
-            ("terms that count at every distance", f"{found.common_terms:,}"),
             ("largest distance with enough terms (Δmax)", f"{found.delta_max}" if found.delta_max >= 0 else None),
         )
         last = max(found.delta_max, 0)
@@ -245,7 +200,7 @@ class SimilarityResult(Result):
             f" {settings['min_terms']} terms. Sampled with seed {settings['seed']}: at most {settings['passages']:,}"
             f" passages, and {settings['cap']:,} occurrences of a term.",
             "Band and deviation: over the pairs at each Δ. Which terms count changes with Δ, which alone bends the"
-            " curve: the second line includes only terms that count at every Δ.",
+            " curve.",
         ]
         if found.delta_max < 2:
             notes.append(f"MATS is undefined: too few terms. Use more passages, or a smaller {arg.min_terms}.")
@@ -269,30 +224,27 @@ class SimilarityResult(Result):
 def _chart(found: TermSimilarity) -> Drawing:
     import altair as alt
 
-    rows = []
-    for distance in range(max(found.delta_max, 0) + 1):
-        for terms, curve in (("all terms", found.ats), ("terms that count at every Δ", found.common)):
-            if distance < len(curve) and not math.isnan(curve[distance]):
-                spread = float(found.deviation[distance]) if curve is found.ats else 0.0
-                value = float(curve[distance])
-                rows.append(
-                    {"x": distance, "value": value, "low": value - spread, "high": value + spread, "terms": terms}
-                )
+    size = max(found.delta_max, 0) + 1
+    rows = [
+        {"x": distance, "value": value, "low": value - spread, "high": value + spread}
+        for distance, (value, spread) in enumerate(
+            zip(found.ats[:size].tolist(), found.deviation[:size].tolist(), strict=True)
+        )
+        if not math.isnan(value)
+    ]
     data = alt.Chart(alt.Data(values=rows))
     across = alt.X("x:Q", title="distance Δ in words")
-    colour = alt.Color("terms:N", title=None, scale=alt.Scale(range=COLOURS[:2]))
     y = alt.Y("value:Q", title="ATS(Δ)", scale=alt.Scale(zero=False))
-    line = data.mark_line().encode(x=across, y=y, color=colour)
-    band = data.mark_area(opacity=0.15).encode(x=across, y=alt.Y("low:Q", title="ATS(Δ)"), y2="high:Q", color=colour)
+    line = data.mark_line(color=COLOURS[0]).encode(x=across, y=y)
+    band = data.mark_area(opacity=0.15, color=COLOURS[0]).encode(
+        x=across, y=alt.Y("low:Q", title="ATS(Δ)"), y2="high:Q"
+    )
     return Drawing(
         "ATS",
         "Average term similarity by distance",
         specification(alt.layer(band, line).properties(width=780, height=320)),
         "Band: one standard deviation over the pairs.",
     )
-
-
-Encode = Callable[[list[str]], list[tuple[list[str], NDArray[np.float32]]]]
 
 
 @checked
@@ -398,37 +350,27 @@ def sampled_words(
     quiet: bool = True,
 ) -> SampledWords:
     """A model's contextual vectors of the words of a seeded sample of passages; as in :func:`position_similarity`."""
-    from evenrank.models.word_encoders import sample_passages, word_encoder
+    from evenrank.models.word_encoders import sample_passages, word_encoder, word_vectors
 
     encoder = word_encoder(model, device=device, max_words=max_words)
     with progress("documents", quiet=quiet) as advance:
         batches = _counted(as_batches(collection), advance)
         texts = sample_passages(batches, passages, seed)["text"].to_list()
-    with progress("passages", len(texts), quiet=quiet) as advance:
-        vectors, terms = _encoded(encoder.encode, texts, max_words, batch_size, advance)
-    owners, places = np.indices(terms.shape)
-    return SampledWords(vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel(), encoder.what)
-
-
-def _encoded(
-    encode: Encode, texts: list[str], max_words: int, batch_size: int, advance: Callable[[int], None]
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The vectors [N, max_words, d] of the words of N texts, and their term ids [N, max_words] from 0, −1 if none."""
-    from evenrank.models.word_encoders import word_vectors
-
-    words: list[list[str]] = [[] for _ in texts]
     vectors = np.empty((0, max_words, 0), np.float32)
-    for row, (found, values) in word_vectors(encode, texts, batch_size, advance):
-        if not vectors.size:
-            # Room for the longest passages; pages that are never written to take no memory.
-            vectors = np.empty((len(texts), max_words, values.shape[1]), np.float32)
-        words[row] = found
-        vectors[row, : len(found)] = values
+    words: list[list[str]] = [[] for _ in texts]
+    with progress("passages", len(texts), quiet=quiet) as advance:
+        for row, (found, values) in word_vectors(encoder.encode, texts, batch_size, advance):
+            if not vectors.size:
+                # Room for the longest passages; pages that are never written to take no memory.
+                vectors = np.empty((len(texts), max_words, values.shape[1]), np.float32)
+            words[row] = found
+            vectors[row, : len(found)] = values
     ids: dict[str, int] = {}
     terms = np.full(vectors.shape[:2], -1, np.int64)
     for row, found in enumerate(words):
         terms[row, : len(found)] = [ids.setdefault(word, len(ids)) for word in found]
-    return vectors, terms
+    owners, places = np.indices(terms.shape)
+    return SampledWords(vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel(), encoder.what)
 
 
 def _counted(batches: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> Iterator[pl.DataFrame]:

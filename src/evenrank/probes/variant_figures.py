@@ -1,10 +1,10 @@
-"""What a ranker makes of one variant: its versions scored, values of pairs, effects, shifts of ranks and examples."""
+"""What a ranker makes of variants: versions scored, values of pairs, effects, shifts of ranks and examples."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,78 +13,73 @@ import polars as pl
 from evenrank.files import EvenrankError, Run
 from evenrank.files.errors import quoted
 from evenrank.files.json_values import INLINE, named
-from evenrank.groups import Lexicon
+from evenrank.groups import GroupTable, Lexicon, Scoring, score_texts
 from evenrank.models.load import StoredRanker
 from evenrank.models.rerank import ScoredPairs, score_pairs
 from evenrank.models.scorers import Scorer, TextPairs
-from evenrank.stats.compare import Comparison
+from evenrank.stats.compare import Comparison, corrected
 from evenrank.stats.estimate import Estimate
 
 from .effects import Changes, Flags, Floats, Ints, Swap, beyond, preference, size
-from .variant_files import ProbedList
+from .variant_files import Pairing, ProbedList, spread
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """The distinct texts of a list and of its variants, and which of them each pair has.
+class ScoredVersions:
+    """The N pairs of a list, as they are and in their variants, scored.
 
-    ``original`` [N] and each of ``variants`` [N] are rows of ``texts``.
+    ``texts``: the distinct ones; ``rows`` [N] of them and ``scores`` [N] of each variant by name, and of the originals
+    under ``""``; ``deviation`` [N]: of the scores of each pair's query, NaN where they do not vary.
     """
 
     listed: ProbedList
     texts: pl.Series
-    original: Ints
-    variants: Mapping[str, Ints]
-
-    @classmethod
-    def of(cls, listed: ProbedList, variants: Mapping[str, pl.Series]) -> Versions:
-        """The versions of a list and of variants by name, each with a text for each pair [N]."""
-        columns = [listed.texts, *variants.values()]
-        every = pl.concat([column.rename("text") for column in columns]).to_frame()
-        distinct = every.unique(maintain_order=True).with_row_index("row")
-        rows = every.join(distinct, on="text", how="left", maintain_order="left")["row"]
-        numbers = rows.cast(pl.Int64).to_numpy()
-        original, *others = np.split(numbers, len(columns))
-        return cls(listed, distinct["text"], original, dict(zip(variants, others, strict=True)))
+    rows: Mapping[str, Ints]
+    scores: Mapping[str, Floats]
+    deviation: Floats
 
     def changed(self, name: str) -> Flags:
         """Whether [N] a variant has another text than the original."""
-        found: Flags = self.variants[name] != self.original
+        found: Flags = self.rows[name] != self.rows[""]
         return found
 
-    def score(
-        self,
-        ranker: StoredRanker | Scorer,
-        batch_size: int,
-        keep: str | os.PathLike[str] | None,
-        quiet: bool,
-    ) -> tuple[dict[str, Floats], ScoredPairs]:
-        """The scores of each variant by name, and of the original under ``""``, each [N].
+    def change(self, name: str) -> Floats:
+        """What a variant does to the scores [N], in standard deviations; NaN where it has no other text."""
+        return np.where(self.changed(name), self.scores[name] - self.scores[""], np.nan) / self.deviation
 
-        Raises EvenrankError, which names version, passage and query, for a score that is not finite.
-        """
-        asked, queries = _distinct(self.listed.pairs.queries)
-        query = asked[self.listed.query]
-        texts = {"": self.original, **self.variants}
-        wanted = {name: query * len(self.texts) + text for name, text in texts.items()}
-        keys = np.unique(np.concatenate(list(wanted.values())))
-        used, document = np.unique(keys % len(self.texts), return_inverse=True)
-        pairs = TextPairs(keys // len(self.texts), document, queries, self.texts.gather(used))
-        found = score_pairs(ranker, pairs, batch_size, out=keep, quiet=quiet, what=f"probing {ranker.name}")
-        scores = {}
-        for name, key in wanted.items():
-            scores[name] = found.scores[np.searchsorted(keys, key)]
-            bad = np.flatnonzero(~np.isfinite(scores[name]))
-            if len(bad):
-                raise self._not_finite(ranker.name, name, int(bad[0]), len(bad))
-        return scores, found
 
-    def _not_finite(self, ranker: str, name: str, row: int, count: int) -> EvenrankError:
-        query, doc = self.listed.table.select("query_id", "doc_id").row(row)
-        version = f"in the variant {name}" if name else "as it is"
-        which = f"the score of the passage {quoted(doc)} for the query {quoted(query)}, {version},"
-        more = "" if count == 1 else f", and {count - 1:,} more"
-        return EvenrankError(f"{ranker}: {which} is not finite{more}")
+def score_versions(
+    listed: ProbedList,
+    variants: Mapping[str, pl.Series],
+    ranker: StoredRanker | Scorer,
+    batch_size: int,
+    keep: str | os.PathLike[str] | None,
+    quiet: bool,
+) -> tuple[ScoredVersions, ScoredPairs]:
+    """The scores of a list and of variants by name, each with a text for each pair [N]; and how they were made.
+
+    Raises EvenrankError, which names version, passage and query, for a score that is not finite.
+    """
+    columns = {"": listed.texts, **variants}
+    numbers, texts = _distinct(pl.concat([column.rename("text") for column in columns.values()]))
+    rows = dict(zip(columns, np.split(numbers, len(columns)), strict=True))
+    asked, queries = _distinct(listed.pairs.queries)
+    wanted = {name: asked[listed.query] * len(texts) + text for name, text in rows.items()}
+    keys = np.unique(np.concatenate(list(wanted.values())))
+    used, document = np.unique(keys % len(texts), return_inverse=True)
+    pairs = TextPairs(keys // len(texts), document, queries, texts.gather(used))
+    found = score_pairs(ranker, pairs, batch_size, out=keep, quiet=quiet, what=f"probing {ranker.name}")
+    scores = {name: found.scores[np.searchsorted(keys, key)] for name, key in wanted.items()}
+    for name, own in scores.items():
+        bad = np.flatnonzero(~np.isfinite(own))
+        if len(bad):
+            query, doc = listed.table.select("query_id", "doc_id").row(int(bad[0]))
+            version = f"in the variant {name}" if name else "as it is"
+            more = "" if len(bad) == 1 else f", and {len(bad) - 1:,} more"
+            which = f"the score of the passage {quoted(doc)} for the query {quoted(query)}, {version},"
+            raise EvenrankError(f"{ranker.name}: {which} is not finite{more}")
+    deviation = spread(scores[""], listed.query)[listed.query]
+    return ScoredVersions(listed, texts, rows, scores, deviation), found
 
 
 def _distinct(texts: pl.Series) -> tuple[Ints, pl.Series]:
@@ -283,38 +278,16 @@ class VariantFigures:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a variant does to each pair [N] of a list.
+    """What the variant ``name`` does to the scores of each pair [N].
 
-    ``changed``: whether it has another text; ``signs``: the orientation (None: as it is); ``changes`` of the scores, in
-    standard deviations of the query's; ``scores`` of the originals and ``replaced`` of the variant, which are those of
-    the original where it has no other text.
+    ``changes`` of the scores; ``signs`` [N]: 1 where the text moves towards the first pole, −1 where away from it, NaN
+    where neither (None: the changes stand as they are).
     """
 
+    versions: ScoredVersions
     name: str
-    changed: Flags
-    signs: Floats | None
     changes: Changes
-    scores: Floats
-    replaced: Floats
-    deviation: Floats
-
-    def counts(self) -> Counts:
-        """How many pairs are what."""
-        still = self.changed & np.isnan(self.deviation)
-        lost = np.zeros_like(still) if self.signs is None else np.isnan(self.signs)
-        unoriented = self.changed & ~still & lost
-        compared, placebo = self.compared, self.changes.placebo
-        return Counts(
-            len(self.changed),
-            int(self.changed.sum()),
-            int((~self.changed).sum()),
-            int(still.sum()),
-            int(unoriented.sum()),
-            int(compared.sum()),
-            len(np.unique(self.changes.query[compared])),
-            len(np.unique(self.changes.passage[compared])),
-            None if placebo is None else int((compared & ~np.isnan(placebo)).sum()),
-        )
+    signs: Floats | None
 
     @property
     def oriented(self) -> Floats:
@@ -326,40 +299,104 @@ class Compared:
         """Pairs with a value."""
         return ~np.isnan(self.oriented)
 
-
-def rank_figures(found: Compared, listed: ProbedList) -> tuple[Estimate, float | None, float | None]:
-    """Places up, oriented as the effect; and the shares that enter and leave the first ranks, of the compared pairs in
-    lists that have more: who is in a shorter one can do neither."""
-    compared = found.compared
-    shifts = rank_shifts(found.scores, listed.query, np.where(compared, found.replaced, np.nan), DEPTH)
-    mean = size(shifts.shifts, listed.query, listed.passage, found.signs)
-    can = compared & (np.bincount(listed.query)[listed.query] > DEPTH)
-    if not can.any():
-        return mean, None, None
-    return mean, float(shifts.enters[can].mean()), float(shifts.leaves[can].mean())
-
-
-def examples(found: Compared, listed: ProbedList, versions: Versions) -> tuple[Example, ...]:
-    """The pairs of different passages whose score changes most; equal changes in the list's order."""
-    size = np.where(found.compared, np.abs(found.oriented), -1.0)
-    chosen: list[int] = []
-    for row in np.argsort(-size, kind="stable").tolist():
-        if len(chosen) == _EXAMPLES or size[row] < 0:
-            break
-        if listed.passage[row] not in listed.passage[chosen]:
-            chosen.append(row)
-    ids = listed.table.select("query_id", "doc_id")
-    return tuple(
-        Example(
-            str(ids["query_id"][row]),
-            str(ids["doc_id"][row]),
-            str(listed.pairs.queries[int(listed.query[row])]),
-            str(versions.texts[int(versions.original[row])]),
-            str(versions.texts[int(versions.variants[found.name][row])]),
-            float(found.oriented[row]),
+    def counts(self) -> Counts:
+        """How many pairs are what."""
+        changed = self.versions.changed(self.name)
+        still = changed & np.isnan(self.versions.deviation)
+        compared, placebo = self.compared, self.changes.placebo
+        return Counts(
+            len(changed),
+            int(changed.sum()),
+            int((~changed).sum()),
+            int(still.sum()),
+            int((changed & ~still & ~compared).sum()),
+            int(compared.sum()),
+            len(np.unique(self.changes.query[compared])),
+            len(np.unique(self.changes.passage[compared])),
+            None if placebo is None else int((compared & ~np.isnan(placebo)).sum()),
         )
-        for row in chosen
+
+    def ranks(self) -> tuple[Estimate, float | None, float | None]:
+        """Places up, oriented as the effect; and the shares that enter and leave the first ranks, of the compared pairs
+        in lists that have more: who is in a shorter one can do neither."""
+        listed, scores, compared = self.versions.listed, self.versions.scores, self.compared
+        found = rank_shifts(scores[""], listed.query, np.where(compared, scores[self.name], np.nan), DEPTH)
+        mean = size(found.shifts, listed.query, listed.passage, self.signs)
+        can = compared & (np.bincount(listed.query)[listed.query] > DEPTH)
+        if not can.any():
+            return mean, None, None
+        return mean, float(found.enters[can].mean()), float(found.leaves[can].mean())
+
+    def examples(self) -> tuple[Example, ...]:
+        """The pairs of different passages whose score changes most; equal changes in the list's order."""
+        listed, texts, rows = self.versions.listed, self.versions.texts, self.versions.rows
+        oriented = self.oriented
+        chosen: list[int] = []
+        for row in np.argsort(-np.nan_to_num(np.abs(oriented), nan=-1.0), kind="stable").tolist():
+            if len(chosen) == _EXAMPLES or np.isnan(oriented[row]):
+                break
+            if listed.passage[row] not in listed.passage[chosen]:
+                chosen.append(row)
+        return tuple(
+            Example(
+                listed.table["query_id"][row],
+                listed.table["doc_id"][row],
+                listed.pairs.queries[int(listed.query[row])],
+                texts[int(rows[""][row])],
+                texts[int(rows[self.name][row])],
+                float(oriented[row]),
+            )
+            for row in chosen
+        )
+
+
+def compare(
+    versions: ScoredVersions, pairing: Pairing, lexicon: Lexicon | None, lengths: Floats, seed: int
+) -> tuple[VariantFigures, ...]:
+    """The figures of all variants. ``lengths`` [texts, 2]: in words and in word pieces."""
+    listed, tests = versions.listed, len(pairing.variants)
+    poles = None if lexicon is None else lexicon.poles
+    magnitudes = None if lexicon is None or poles is None else _magnitudes(versions.texts, lexicon)
+    found = []
+    for variant, placebo in pairing.variants:
+        changes, signs = Changes(listed.query, listed.passage, versions.change(variant.name)), None
+        original, own = versions.rows[""], versions.rows[variant.name]
+        if placebo is not None:
+            changes = replace(
+                changes,
+                placebo=versions.change(placebo.name),
+                lengths=lengths[own] - lengths[original],
+                placebo_lengths=lengths[versions.rows[placebo.name]] - lengths[original],
+            )
+        if variant.kind == "swap" and magnitudes is not None:
+            signs = np.sign(magnitudes[own] - magnitudes[original])
+            signs = np.where(signs != 0, signs, np.nan)
+        one = Compared(versions, variant.name, changes, signs)
+        run = listed.ranked(versions.scores[variant.name], variant.name)
+        found.append(
+            VariantFigures(
+                variant.name,
+                variant.kind,
+                None if placebo is None else placebo.name,
+                None if signs is None else poles,
+                one.counts(),
+                Means.of(changes, signs, tests),
+                *one.ranks(),
+                run_figures(run, replaced_passages(listed, variant.texts), listed.qrels, lexicon, seed),
+                one.examples(),
+            )
+        )
+    findings = corrected([one.finding for one in found])
+    return tuple(
+        replace(one, means=replace(one.means, finding=finding)) for one, finding in zip(found, findings, strict=True)
     )
+
+
+def _magnitudes(texts: pl.Series, lexicon: Lexicon) -> Floats:
+    """The signed magnitude (tf) of texts [n] between the lexicon's poles."""
+    scoring = Scoring(lexicon, magnitudes=("tf",))
+    table = texts.rename("text").to_frame().with_row_index("doc_id").with_columns(pl.col("doc_id").cast(pl.String))
+    return GroupTable.of(score_texts(table, scoring), scoring.describe()).signed_magnitude("tf")
 
 
 def replaced_passages(listed: ProbedList, texts: pl.Series) -> pl.DataFrame:

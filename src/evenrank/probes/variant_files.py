@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from evenrank.files import EvenrankError, InputError, Run, as_collection, read_texts
-from evenrank.files.convert import Strings, frame_of, id_column, is_path, strings
+from evenrank.files.convert import Strings, is_path, strings
 from evenrank.files.errors import arg, quoted, readable
 from evenrank.files.irds import is_identifier
 from evenrank.files.reading import file_system
-from evenrank.files.tables import is_parquet
 from evenrank.files.tokens import tokenize
 from evenrank.files.wording import are, counted
 from evenrank.groups import Lexicon
 from evenrank.models.scorers import TextPairs
 
 from .effects import Floats, Ints
-from .variants import KINDS, PLACEBO, Choice, Varied, variant_of
+from .variants import KINDS, PLACEBO, WITH_PLACEBO, Edits, Varied, manifest_of, variant_of
 
 _EQUAL = 1e-9
 """Scores of a query that differ by no more than this share of the largest do not vary."""
@@ -67,7 +65,7 @@ class ProbedList:
             rows = run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
         elif qrels is not None:
             name = described = "the judgements"
-            rows = _together(qrels.select("query_id", "doc_id"))
+            rows = qrels.group_by("query_id", maintain_order=True).agg("doc_id").explode("doc_id")
         else:
             raise EvenrankError(f"expected a {arg.run} or {arg.qrels}, whose passages are probed")
         asked, every = as_queries(queries), rows["query_id"].unique(maintain_order=True)
@@ -119,12 +117,6 @@ class ProbedList:
         return Run.from_table(self.table.with_columns(pl.Series("score", scores)), name)
 
 
-def _together(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of each query one after the other, queries in order of first appearance."""
-    order = rows.select("query_id").unique(maintain_order=True).with_row_index("number")
-    return rows.join(order, on="query_id", maintain_order="left").sort("number", maintain_order=True).drop("number")
-
-
 def spread(scores: Floats, query: Ints) -> Floats:
     """The standard deviation (ddof 0) of the scores [N] of each query [Q]; NaN where they do not vary."""
     number = int(query.max()) + 1
@@ -138,45 +130,6 @@ def spread(scores: Floats, query: Ints) -> Floats:
     return np.where(most - least > _EQUAL * largest, deviation, np.nan)
 
 
-_NAME = "edits"
-
-
-def edits_by_passage(given: object, listed: ProbedList) -> pl.Series | None:
-    """The edits [N] of the passage of each pair, null where unknown; None for a variant that does not say them.
-
-    ``given``: a frame, or a file: Parquet, JSONL, or a TSV with its ``FILE.edits.tsv``.
-    """
-    table = None
-    # Text was read from it already: what cannot be used here are counts that somebody else has written.
-    with suppress(OSError, pl.exceptions.PolarsError, EvenrankError):
-        table = _of_file(os.fspath(given), listed) if is_path(given) else frame_of(given, "the variant")
-    if table is None or not {"doc_id", _NAME} <= set(table.columns) or not table[_NAME].dtype.is_integer():
-        return None
-    found = pl.DataFrame([id_column(table["doc_id"], "doc_id", "the variant"), table[_NAME].cast(pl.Int64)])
-    known = found.unique("doc_id", keep="first")
-    edits = listed.table.select("doc_id").join(known, on="doc_id", how="left", maintain_order="left")[_NAME]
-    return edits if edits.count() else None
-
-
-def _of_file(path: str, listed: ProbedList) -> pl.DataFrame | None:
-    """The listed passages' ids and edits."""
-    beside = f"{path}.edits.tsv"
-    schema = {"doc_id": pl.String, _NAME: pl.Int64}
-    if os.path.isfile(beside):
-        rows = pl.scan_csv(beside, separator="\t", has_header=False, schema=schema, quote_char=None)
-    elif not os.path.isfile(path):
-        return None
-    elif is_parquet(path):
-        rows = pl.scan_parquet(path)
-    elif path.endswith(".jsonl"):
-        rows = pl.scan_ndjson(path, schema=schema)
-    else:
-        return None
-    wanted = listed.table.select("doc_id").unique().lazy()
-    return rows.select("doc_id", _NAME).join(wanted, on="doc_id", how="semi").collect()
-
-
-_LARGEST = 1 << 24
 _SHOWN = 5
 
 
@@ -186,18 +139,15 @@ class Variant:
 
     ``texts`` [N]: what stands in place of each pair's passage. ``kind``: one of KINDS, ``placebo`` (``of`` one of
     them), or None for one of the user's own. ``lexicon``: the name of the one that it was made with, if that is known.
-    ``edits`` [N]: how many places of each text were changed, null where that is unknown. ``notes``: what was said when
-    it was made.
+    ``notes``: what was said when it was made.
     """
 
     name: str
     texts: pl.Series
     kind: str | None = None
     of: str | None = None
-    form: str | None = None
     lexicon: str | None = None
     notes: tuple[str, ...] = ()
-    edits: pl.Series | None = None
 
 
 def read_variant(name: str, given: object, listed: ProbedList) -> Variant:
@@ -216,11 +166,8 @@ def read_variant(name: str, given: object, listed: ProbedList) -> Variant:
         given = given.table
     else:
         facts, notes = _manifest(given)
-    kind = facts.get("kind")
-    texts, edits = _texts_by_passage(name, given, listed), edits_by_passage(given, listed)
-    kind = kind if kind in (*KINDS, PLACEBO) else name if name in KINDS and kind is None else None
-    of = facts.get("of") if kind == PLACEBO else None
-    return Variant(name, texts, kind, of, facts.get("form"), facts.get("lexicon"), notes, edits)
+    kind = facts.get("kind", name if name in KINDS else None)
+    return Variant(name, _texts_by_passage(name, given, listed), kind, facts.get("of"), facts.get("lexicon"), notes)
 
 
 # --- the manifest ---------------------------------------------------------------------------------------------------
@@ -230,7 +177,7 @@ def manifest_path(given: object) -> str | None:
     """Where the manifest of a variant is, if it has one; None for what is no local file or folder."""
     if not is_path(given) or is_identifier(given) or file_system(given) is not None:
         return None
-    return f"{os.fspath(given).rstrip('/')}.manifest.json"
+    return manifest_of(given)
 
 
 def _manifest(given: object) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -238,18 +185,14 @@ def _manifest(given: object) -> tuple[dict[str, str], tuple[str, ...]]:
     path = manifest_path(given)
     if path is None or not os.path.isfile(path):
         return {}, ()
-    damaged = (f"its manifest {readable(os.path.basename(path))} is damaged and was ignored",)
     try:
-        if os.stat(path).st_size > _LARGEST:
-            return {}, damaged
         with open(path, encoding="utf-8") as file:
             values = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return {}, damaged
-    if not isinstance(values, dict) or values.get("kind") not in (*KINDS, PLACEBO):
-        return {}, damaged
-    notes = values.get("notes")
-    return _texts_in(values), tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
+        if values["kind"] in (*KINDS, PLACEBO):
+            return _texts_in(values), tuple(values.get("notes", ()))
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        pass
+    return {}, (f"its manifest {readable(os.path.basename(path))} is damaged and was ignored",)
 
 
 def _texts_in(values: Mapping[str, object]) -> dict[str, str]:
@@ -274,89 +217,73 @@ def _texts_by_passage(name: str, given: object, listed: ProbedList) -> pl.Series
     return found["text"]
 
 
-_FEWER = "changes fewer places"
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A variant of this ``name``, or the ``placebo`` of the variant of this name; ``source`` None: to be made."""
-
-    name: str
-    source: object
-    placebo: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The variants to probe, each with its placebo (or None); ``every``: all of them once."""
+    """The variants to probe, each with its placebo (or None); ``texts`` [N] of all of them by name."""
 
     variants: tuple[tuple[Variant, Variant | None], ...]
+    texts: Mapping[str, pl.Series]
     notes: tuple[str, ...]
 
-    @property
-    def every(self) -> list[Variant]:
-        """Variants and placebos, each once."""
-        both = [one for pair in self.variants for one in pair if one is not None]
-        return list({one.name: one for one in both}.values())
 
-
-def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[str, object]) -> list[Given]:
-    """The arguments of a probe as a list. Raises EvenrankError for none, for a name given twice, for one that is no
-    kind's where a kind's is expected, and for a placebo of a variant that is not among them."""
-    named = variants.items() if isinstance(variants, Mapping) else ((name, None) for name in strings(variants))
-    found = [Given(name, source) for name, source in named]
+def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[str, object]) -> dict[str, object]:
+    """The variants by name, None for one that is to be made. Raises EvenrankError for none, for a name given twice, for
+    one that is no kind's where a kind's is expected, and for a placebo of a variant that is not among them."""
+    found = list(variants.items() if isinstance(variants, Mapping) else ((name, None) for name in strings(variants)))
     if not found:
         raise EvenrankError(f"{arg.variants}: expected one variant at least, found none")
-    names = [one.name for one in found]
-    for one in found:
-        if not isinstance(one.name, str) or not one.name:
-            raise EvenrankError(f"{arg.variants}: expected names, found {one.name!r}")
-        if one.source is None and one.name not in KINDS:
+    names = [name for name, _ in found]
+    for name, source in found:
+        if source is None and name not in KINDS:
             raise EvenrankError(
-                f"{arg.variants}: expected one of {', '.join(KINDS)}, or NAME=FILE, found {quoted(one.name)}"
+                f"{arg.variants}: expected one of {', '.join(KINDS)}, or NAME=FILE, found {quoted(name)}"
             )
-        if names.count(one.name) > 1:
-            raise EvenrankError(f"{arg.variants}: two variants are named {quoted(one.name)}")
-        if one.name.startswith("placebo of "):
-            raise EvenrankError(f"{arg.variants}: {quoted(one.name)} is the name of a placebo; expected another")
-    for name, source in placebos.items():
+        if names.count(name) > 1:
+            raise EvenrankError(f"{arg.variants}: two variants are named {quoted(name)}")
+        if name.startswith("placebo of "):
+            raise EvenrankError(f"{arg.variants}: {quoted(name)} is the name of a placebo; expected another")
+    for name in placebos:
         if name not in names:
             known = ", ".join(names)
             raise EvenrankError(
                 f"{arg.placebos}: no variant {quoted(name)} to be a placebo of (the variants are {known})"
             )
-        found.append(Given(name, source, placebo=True))
-    return found
+    return dict(found)
 
 
-def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, seed: int) -> Pairing:
+def paired(
+    given: Mapping[str, object],
+    given_placebos: Mapping[str, object],
+    listed: ProbedList,
+    lexicon: Lexicon | None,
+    seed: int,
+) -> Pairing:
     """Reads or makes the variants, and gives each its placebo: the one named for it, the one made with it, or the one
     whose manifest says that it is of the variant's kind.
 
     Raises EvenrankError for two placebos of one kind, and for a variant that changes no passage of the list.
     """
     found: dict[str, Variant] = {}
-    placebos: dict[str, Variant] = {}
-    for one in given:
-        name = f"placebo of {one.name}" if one.placebo else one.name
-        if one.source is not None:
-            (placebos if one.placebo else found)[one.name] = read_variant(name, one.source, listed)
+    for name, source in given.items():
+        if source is not None:
+            found[name] = read_variant(name, source, listed)
             continue
         try:
-            found[one.name] = _made(one.name, None, listed, lexicon, seed)
+            found[name] = _made(name, None, listed, lexicon, seed)
         except EvenrankError as error:
             # Of input and arguments the message says which; otherwise it does not say which kind.
             if isinstance(error, InputError) or str(error).startswith((arg.lexicon, arg.seed)):
                 raise
-            raise EvenrankError(f"{one.name}: {error}") from None
+            raise EvenrankError(f"{name}: {error}") from None
+    placebos = {name: read_variant(f"placebo of {name}", source, listed) for name, source in given_placebos.items()}
     lacking = []
-    for one in given:
-        if one.source is None and KINDS[one.name].lexicon and one.name not in placebos:
+    for name, source in given.items():
+        if source is None and name in WITH_PLACEBO and name not in placebos:
             try:
-                placebos[one.name] = _made(f"placebo of {one.name}", one.name, listed, lexicon, seed)
+                placebos[name] = _made(f"placebo of {name}", name, listed, lexicon, seed)
             except EvenrankError as error:
                 # The variant itself could be made of the same input: only its placebo has nothing to change.
-                lacking.append(f"placebo of {one.name}: {error}")
+                lacking.append(f"placebo of {name}: {error}")
     by_kind: dict[str, Variant] = {}
     kinds = {one.kind for one in found.values()}
     for variant in [one for one in found.values() if one.kind == PLACEBO and one.of in kinds]:
@@ -367,45 +294,42 @@ def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, 
             )
         del found[variant.name]
     pairs = tuple((one, placebos.get(name) or by_kind.get(one.kind or "")) for name, one in found.items())
-    sources = {one.name: one.source for one in given if not one.placebo}
     for variant, _ in pairs:
         if not (variant.texts != listed.texts).any():
-            source = sources[variant.name]
+            source = given[variant.name]
             place = f" in {readable(os.fspath(source))}" if is_path(source) else ""
             raise EvenrankError(f"{variant.name}: no passage of the list was changed{place}")
-    pairing = Pairing(pairs, ())
-    about = (*_lexicon_notes(pairing, lexicon), *_placebo_notes(pairing, listed))
-    return replace(pairing, notes=(*lacking, *_notes_of(pairing.every, about), *about))
+    every = {one.name: one for pair in pairs for one in pair if one is not None}
+    notes = (*_notes_of(every.values()), *_lexicon_notes(found.values(), lexicon), *_placebo_notes(pairs, listed))
+    return Pairing(pairs, {name: one.texts for name, one in every.items()}, (*lacking, *notes))
 
 
-def _notes_of(variants: Sequence[Variant], about: Sequence[str]) -> list[str]:
-    """The variants' own notes; what is said of several stands once, and what ``about`` says of the list only there."""
+def _notes_of(variants: Iterable[Variant]) -> list[str]:
+    """The variants' own notes; what is said of several stands once."""
     said: dict[str, list[str]] = {}
     for variant in variants:
-        counted_here = any(note.endswith(f" {variant.name} {_FEWER}") for note in about)
         for note in variant.notes:
-            if not (counted_here and note.startswith("Fewer edits")):
-                said.setdefault(note, []).append(variant.name)
+            said.setdefault(note, []).append(variant.name)
     return [f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in said.items()]
 
 
 def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None, seed: int) -> Variant:
     """A variant of the listed passages made in memory: of the kind ``name``, or the placebo ``of`` a kind."""
     kind = of or name
-    if KINDS[kind].lexicon and lexicon is None:
+    if kind in WITH_PLACEBO and lexicon is None:
         raise EvenrankError(f"{arg.lexicon}: expected one for the kind {kind}")
-    choice = Choice.of(PLACEBO if of else kind, of, None, lexicon or "gender-en", None, seed)
-    made = variant_of(listed.passages(), choice, listed.asked() if of else {})
+    edits = Edits.chosen(PLACEBO if of else kind, of, None, lexicon or "gender-en", None, seed)
+    made = variant_of(listed.passages(), replace(edits, asked=listed.asked() if of else {}))
     read = read_variant(name, made, listed)
     note = f"made of the listed passages ({counted(len(listed.pairs.documents), 'passage')}), seed {seed}"
-    return replace(read, kind=PLACEBO if of else kind, of=of, notes=(note, *read.notes))
+    return replace(read, notes=(note, *read.notes))
 
 
-def _lexicon_notes(pairing: Pairing, lexicon: Lexicon | None) -> list[str]:
+def _lexicon_notes(variants: Iterable[Variant], lexicon: Lexicon | None) -> list[str]:
     """What a variant's orientation is not what it might be."""
     notes = []
-    for one, _ in pairing.variants:
-        if one.kind is None or one.kind not in KINDS or not KINDS[one.kind].oriented:
+    for one in variants:
+        if one.kind != "swap":
             continue
         if lexicon is None or lexicon.poles is None:
             why = "no lexicon was given" if lexicon is None else f"the lexicon {lexicon.name} has no poles"
@@ -415,19 +339,10 @@ def _lexicon_notes(pairing: Pairing, lexicon: Lexicon | None) -> list[str]:
     return notes
 
 
-def _placebo_notes(pairing: Pairing, listed: ProbedList) -> list[str]:
-    """Placebos that change nothing where their variant does, or fewer places."""
+def _placebo_notes(pairs: Iterable[tuple[Variant, Variant | None]], listed: ProbedList) -> list[str]:
+    """Placebos that change nothing where their variant does."""
     original, notes = listed.texts, []
-    for variant, placebo in pairing.variants:
-        if placebo is None:
-            continue
-        changed = variant.texts != original
-        if not (changed & (placebo.texts != original)).any():
+    for variant, placebo in pairs:
+        if placebo is not None and not ((variant.texts != original) & (placebo.texts != original)).any():
             notes.append(f"{variant.name}: {placebo.name} changes none of the pairs that it changes")
-        elif variant.edits is not None and placebo.edits is not None:
-            fewer = (placebo.edits.fill_null(0) < variant.edits).fill_null(False)
-            table = listed.table.select("doc_id").with_columns(fewer.alias("fewer")).filter(changed).unique("doc_id")
-            if table["fewer"].any():
-                some = f"{table['fewer'].sum():,} of {counted(table.height, 'passage')}"
-                notes.append(f"{variant.name}: in {some} {placebo.name} {_FEWER}")
     return notes

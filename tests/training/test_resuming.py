@@ -139,7 +139,7 @@ class Attack:
         *(("optimizer.pt", damage) for damage in ("cut", "attack", "other")),
         *((name, damage) for name in ("scheduler.pt", "rng_state.pth") for damage in ("missing", "attack")),
         *(("model.safetensors", damage) for damage in ("missing", "cut")),
-        *((name, "other") for name in ("fair_weight.json", "trainer_state.json")),
+        ("trainer_state.json", "other"),
         *((name, "step") for name in ("trainer_state.json", "optimizer.pt", "scheduler.pt")),
     ],
 )

@@ -16,7 +16,8 @@ from evenrank.files import EvenrankError
 from evenrank.models.encoders import DotRanker
 from evenrank.training import losses
 from evenrank.training.recipes import load_recipe
-from evenrank.training.run import last_checkpoint, train_recipe
+from evenrank.training.run import train_recipe
+from evenrank.training.trainer import last_checkpoint
 from training_runs import card_of, fair, logged, recipe, result_of, weights
 
 

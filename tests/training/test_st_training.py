@@ -195,15 +195,15 @@ def test_a_changing_weight_is_kept_in_checkpoints(checkpoint: str, tmp_path: Pat
     whole, of_whole = go(tmp_path / "whole", eval_strategy="epoch")
     assert {"eval_rank", "eval_fair"} <= whole.state.log_history[-2].keys() | whole.state.log_history[-3].keys()
     go(tmp_path / "parts", max_steps=2)
-    state = json.loads((tmp_path / "parts" / "checkpoint-2" / "fair_weight.json").read_text())
-    assert state["now"][0] > 0.2
+    state = json.loads((tmp_path / "parts" / "checkpoint-2" / "trainer_state.json").read_text())
+    assert state["stateful_callbacks"]["KeepWeight"]["attributes"]["now"][0] > 0.2
     resumed, of_resumed = go(tmp_path / "parts", resume=True)
     assert resumed.state.global_step == 4
     assert of_resumed.weight.state() == of_whole.weight.state()
     for name, value in weights_of(whole.model).items():
         torch.testing.assert_close(value, resumed.model.state_dict()[name])
     go(tmp_path / "bare", keep=False, max_steps=1)
-    with pytest.raises(EvenrankError, match=r"fair_weight\.json: no weight to continue with"):
+    with pytest.raises(EvenrankError, match=r"checkpoint-.: no weight to continue with"):
         go(tmp_path / "bare", resume=True)
 
 

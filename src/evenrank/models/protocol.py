@@ -79,10 +79,6 @@ class Ranker(nn.Module, ABC):
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         """How many characters of each passage [pairs] the ranker reads before it truncates."""
 
-    def lost_spans(self, queries: Sequence[str], passages: Sequence[str], ends: Sequence[int]) -> int:
-        """How many answer spans, given by their ends in each passage [pairs], are truncated."""
-        return sum(end > read for end, read in zip(ends, self.reads_to(queries, passages), strict=True))
-
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """All parameters, each once, by the names under which a recipe sets learning rates."""
         return {"all": list(self.parameters())}

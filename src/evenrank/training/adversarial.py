@@ -25,7 +25,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -69,18 +69,14 @@ def gendered_by_label(ids: pl.Series, labels: GroupTable, label: Label = "neutra
     return np.where(rows >= 0, known[rows], -1).astype(np.int8)
 
 
-class _Context(Protocol):
-    factor: float
-
-
 class _Reversal(torch.autograd.Function):
     @staticmethod
-    def forward(context: _Context, vectors: Tensor, factor: float) -> Tensor:
+    def forward(context: Any, vectors: Tensor, factor: float) -> Tensor:
         context.factor = factor
         return vectors.view_as(vectors)
 
     @staticmethod
-    def backward(context: _Context, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return -context.factor * gradients[0], None
 
 
@@ -212,11 +208,7 @@ class AdversarialRanker(Ranker):
 
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
         """Delegated to the ranker."""
-        training = self.training
-        self.eval()
-        scores = self.ranker.score(queries, passages, batch_size)
-        self.train(training)
-        return scores
+        return self.ranker.score(queries, passages, batch_size)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """The ranker's, and ``adversary``."""

@@ -108,7 +108,7 @@ def audit_validation(
         collection=None if labels else collection,
         scores=scores,
         measures=None if scores or collection else validation.measure,
-        qrels=validation.qrels.join(validation.run.queries.to_frame(), on="query_id", how="semi"),
+        qrels=validation.judged,
         baseline="first stage",
         unknown="skip" if labels else None,
         provenance=made,
@@ -160,10 +160,50 @@ figures from the first stage and `validation.run`, with the queries of `validati
 ```
 """
     # The form of results in the metadata of a model card on the Hub.
-    listed = [{"type": metric, "name": metric, "value": value} for metric, value in metrics.items()]
-    validated = {"task": {"type": task}, "dataset": {"type": "validation", "name": on}, "metrics": listed}
+    figures = [{"type": metric, "name": metric, "value": value} for metric, value in metrics.items()]
+    validated = {"task": {"type": task}, "dataset": {"type": "validation", "name": on}, "metrics": figures}
     index = [{"name": origin.name, "results": [validated]}]
-    _write(origin, folder, what, result, (heading, section), index, made)
+    lines = summary_of(result)
+    for name, (acted, steps) in result.get("fair_steps", {}).items():
+        lines.append(f"the fairness term ({name}) acted in {acted:,} of {counted(steps, 'step')}")
+    lines += [result[name] for name in ("reads", "replaced") if name in result]
+    # A model that is worse than none says so first.
+    first = f"**{lines.pop(0)}**\n\n" if "first_stage" in result and warning(result) else ""
+    listed = "\n".join(f"- {line}" for line in lines)
+    text = f"""---
+library_name: {"sentence-transformers" if origin.kind in _LIBRARY else "evenrank"}
+pipeline_tag: {_TASKS.get(origin.kind, "text-ranking")}
+{_inherited(origin.base)}
+tags: [evenrank, ranking, {origin.kind}]
+model-index: {json.dumps(index)}
+---
+
+# {origin.name}
+
+{first}{what}
+
+```python
+{_usage(origin.kind)}
+```
+
+## {heading}
+
+{listed}
+- {result["steps"]} steps
+
+{section}
+## Settings
+
+```toml
+{origin.settings}```
+
+## Provenance
+
+```
+{_provenance(made.to_dict())}
+```
+"""
+    write_text(folder / "model" / "README.md", text)
 
 
 @checked
@@ -189,8 +229,13 @@ def training_summary(folder: str | os.PathLike[str]) -> list[str]:
 
 def summary_of(result: Mapping[str, Any]) -> list[str]:
     """The lines of :func:`training_summary` from the figures of a ``result.json``."""
+    checkpoint = [f"checkpoint: {result['checkpoint']['why']}"] if "checkpoint" in result else []
     if "teacher" in result:
-        return _distilled_lines(result)
+        agreed = (
+            f"cosine with the vectors of {result['teacher']}: {result['value']:.4f} on average over"
+            f" {counted(result['held_out'], 'text')} held out, {result['before']:.4f} before training (1 is the same)"
+        )
+        return [agreed, *checkpoint]
     lines = []
     if "value" in result:
         measure, value, verdict = result["measure"], result["value"], tested(result)
@@ -213,84 +258,25 @@ def summary_of(result: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"balanced accuracy of an attack: {_figure(last)}, before training {_figure(first)} (0.5 is chance)"
         )
-    if "checkpoint" in result:
-        lines.append(f"checkpoint: {result['checkpoint']['why']}")
-    return lines
+    return lines + checkpoint
 
 
-def _distilled_lines(result: Mapping[str, Any]) -> list[str]:
-    return [
-        f"cosine with the vectors of {result['teacher']}: {result['value']:.4f} on average over"
-        f" {counted(result['held_out'], 'text')} held out, {result['before']:.4f} before training (1 is the same)",
-        f"checkpoint: {result['checkpoint']['why']}",
-    ]
+def _usage(kind: str) -> str:
+    """The lines of Python that load a ranker of this kind."""
+    library = _LIBRARY.get(kind)
+    package, loaded = "sentence_transformers", f"{library}("
+    if not library:
+        package, library = "evenrank.models.protocol", "ranker_class"
+        loaded = f'ranker_class("{kind}").load('
+    usage = f'from {package} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
+    if kind in _TASKS:
+        # encode() takes the same prompt and tower for both.
+        usage += '\nqueries, passages = model.encode_query(["a query"]), model.encode_document(["a passage"])'
+    return usage
 
 
 def _figure(value: float | None) -> str:
     return "undefined" if value is None or math.isnan(value) else f"{value:.4f}"
-
-
-def _write(
-    origin: Origin,
-    folder: Path,
-    what: str,
-    result: Mapping[str, Any],
-    figures: tuple[str, str],
-    index: object,
-    made: Provenance,
-) -> None:
-    """Writes a card; ``figures``: the heading of its figures, and the section behind them."""
-    library = _LIBRARY.get(origin.kind)
-    package, loaded = "sentence_transformers", f"{library}("
-    if not library:
-        package, library = "evenrank.models.protocol", "ranker_class"
-        loaded = f'ranker_class("{origin.kind}").load('
-    usage = f'from {package} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
-    if origin.kind in _TASKS:
-        # encode() takes the same prompt and tower for both.
-        usage += '\nqueries, passages = model.encode_query(["a query"]), model.encode_document(["a passage"])'
-    lines = summary_of(result)
-    for name, (acted, steps) in result.get("fair_steps", {}).items():
-        lines.append(f"the fairness term ({name}) acted in {acted:,} of {counted(steps, 'step')}")
-    lines += [result[name] for name in ("reads", "replaced") if name in result]
-    # A model that is worse than none says so first.
-    first = f"**{lines.pop(0)}**\n\n" if "first_stage" in result and warning(result) else ""
-    listed = "\n".join(f"- {line}" for line in lines)
-    heading, section = figures
-    text = f"""---
-library_name: {"sentence-transformers" if package == "sentence_transformers" else "evenrank"}
-pipeline_tag: {_TASKS.get(origin.kind, "text-ranking")}
-{_inherited(origin.base)}
-tags: [evenrank, ranking, {origin.kind}]
-model-index: {json.dumps(index)}
----
-
-# {origin.name}
-
-{first}{what}
-
-```python
-{usage}
-```
-
-## {heading}
-
-{listed}
-- {result["steps"]} steps
-
-{section}
-## Settings
-
-```toml
-{origin.settings}```
-
-## Provenance
-
-```
-{_provenance(made.to_dict())}
-```
-"""
-    write_text(folder / "model" / "README.md", text)
 
 
 def _inherited(model: str | None) -> str:

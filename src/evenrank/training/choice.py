@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
 from evenrank.auditing.query_clusters import query_clusters
@@ -97,6 +98,11 @@ class Validation:
         )
 
     @property
+    def judged(self) -> pl.DataFrame:
+        """The judgements of the run's queries."""
+        return self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
+
+    @property
     def tables(self) -> list[GroupTable]:
         """The group tables of the attributes and of an adversary's target."""
         return [*self.attributes.values(), *([] if self.target is None else [self.target])]
@@ -133,16 +139,14 @@ class Validation:
 
     def value(self, run: Run) -> float:
         """The validation measure of a run, mean over its judged queries."""
-        judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
-        return Evaluation(run, qrels=judged).figure(parse_measure(self.measure))
+        return Evaluation(run, qrels=self.judged).figure(parse_measure(self.measure))
 
     def tested(self, run: Run) -> tuple[int, float | None]:
         """The number of queries of a paired test of a run against the first stage on the measure, and its p.
 
         Queries with the same relevant documents are one cluster, as in an audit. None where nothing can be told.
         """
-        judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
-        measure = parse_measure(self.measure)
+        judged, measure = self.judged, parse_measure(self.measure)
         both = [Evaluation(one, qrels=judged) for one in (run, self.run)]
         own, first = (one.values(measure) for one in both)
         clusters = query_clusters(None, resolve(measure).queries(both[0]), None, judged).numbers
@@ -151,11 +155,10 @@ class Validation:
 
     def delta_aprf(self, run: Run) -> dict[str, float]:
         """ΔA-PRF of a run for each attribute (NaN if a pole has no clicked passage)."""
-        judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         found = {}
         for name, scores in self.attributes.items():
             missing: Missing = "skip" if scores.labelled else "error"
-            found[name] = Evaluation(run, scores, judged, missing=missing).figure(DeltaAPRF)
+            found[name] = Evaluation(run, scores, self.judged, missing=missing).figure(DeltaAPRF)
         return found
 
     def best_depth(self, scores: NDArray[np.float64], depths: Sequence[int]) -> tuple[int, float]:
@@ -328,6 +331,13 @@ class CheckpointChooser(TrainerCallback, ExportableState):
         if not isinstance(attributes, Mapping):
             raise TypeError("attributes: expected a table")
         self.seen = [Validated(int(step), float(value), float(bias)) for step, value, bias in attributes["seen"]]
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Tells a resumed trainer where the best checkpoint so far is: its folder may have moved."""
+        best = state.best_global_step
+        state.best_model_checkpoint = str(Path(args.output_dir or ".") / f"checkpoint-{best}") if best else None
 
     def note(self, step: int, utility: float, bias: float) -> None:
         """Takes in the validation of a step."""

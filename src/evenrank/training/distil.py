@@ -21,7 +21,7 @@ divergence is 0, and the loss is the mean of 1 − 1 and 1 + 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from evenrank.files.types import Array
 from evenrank.models.encoders import DotRanker
 from evenrank.models.kept_vectors import KeptVectors, VectorFile
 from evenrank.models.protocol import CandidateLists, Inputs
-from evenrank.models.text_encoders import TextEncoder, find_encoder
+from evenrank.models.text_encoders import find_encoder
 
 from .choice import CheckpointChooser
 from .recipes import TeacherRecipe, TrainingRecipe
@@ -68,39 +68,6 @@ def _shares(vectors: Tensor, scale: float) -> Tensor:
     n = len(vectors)
     others = ~torch.eye(n, dtype=torch.bool, device=vectors.device)
     return (scale * vectors @ vectors.T)[others].view(n, n - 1).log_softmax(1)
-
-
-class Teacher:
-    """A larger encoder whose vectors are learned; it encodes each text once, in float32.
-
-    ``wanted``: its folder or name on the hub, and the folder that keeps its vectors for other trainings. Raises
-    EvenrankError or InputError for a model that gives no vector of a text alone.
-    """
-
-    def __init__(self, wanted: TeacherRecipe) -> None:
-        stored = find_encoder(wanted.model, precision="float32")
-        if stored.sparse:
-            raise EvenrankError(f"teacher.model: {wanted.model} gives weights of words, no vectors to learn")
-        self._encoder: TextEncoder = stored.load()
-        self._sha256 = stored.sha256
-        self._file = None if wanted.kept is None else VectorFile(wanted.kept)
-
-    def queries(self, texts: Sequence[str]) -> Tensor:
-        """The vectors [n, d] of queries."""
-        return self._vectors("query", self._encoder.query_prompt, texts)
-
-    def documents(self, texts: Sequence[str]) -> Tensor:
-        """The vectors [n, d] of documents."""
-        return self._vectors("document", "", texts)
-
-    def _vectors(self, side: str, prompt: str, texts: Sequence[str]) -> Tensor:
-        encode = self._encoder.queries if side == "query" else self._encoder.documents
-
-        def encoded(some: list[str]) -> tuple[Array, Array]:
-            return np.asarray(encode(some)), np.zeros(len(some), bool)
-
-        kept = KeptVectors(("teacher", self._sha256, side, prompt), encoded, self._file)
-        return kept(texts)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +100,33 @@ class TaughtTexts:
         return TaughtTexts([self.texts[row] for row in rows], self.vectors[rows])
 
 
-def taught_texts(teacher: Teacher, documents: pl.Series, queries: pl.Series | None = None) -> TaughtTexts:
+def taught_texts(wanted: TeacherRecipe, documents: pl.Series, queries: pl.Series | None = None) -> TaughtTexts:
     """The distinct texts of a collection and, if there are any, of queries, with the teacher's vectors of each.
 
-    Raises EvenrankError for fewer than two.
+    The teacher encodes each text once, in float32. Raises EvenrankError for fewer than two texts, and EvenrankError or
+    InputError for a teacher that gives no vector of a text alone.
     """
-    texts = [text for text in documents.unique(maintain_order=True).to_list() if text.strip()]
-    asked = [] if queries is None else [text for text in queries.unique(maintain_order=True).to_list() if text.strip()]
+    stored = find_encoder(wanted.model, precision="float32")
+    if stored.sparse:
+        raise EvenrankError(f"teacher.model: {wanted.model} gives weights of words, no vectors to learn")
+    encoder = stored.load()
+    texts, asked = (
+        [] if given is None else [text for text in given.unique(maintain_order=True).to_list() if text.strip()]
+        for given in (documents, queries)
+    )
     if len(texts) + len(asked) < 2:
         raise EvenrankError("data: expected at least two texts to learn from")
-    parts = [taught(some) for taught, some in ((teacher.documents, texts), (teacher.queries, asked)) if some]
+    file = None if wanted.kept is None else VectorFile(wanted.kept)
+
+    def vectors(side: str, prompt: str, encode: Callable[[list[str]], Array], some: list[str]) -> Tensor:
+        def encoded(some: list[str]) -> tuple[Array, Array]:
+            return np.asarray(encode(some)), np.zeros(len(some), bool)
+
+        return KeptVectors(("teacher", stored.sha256, side, prompt), encoded, file)(some)[0]
+
+    parts = [vectors("document", "", encoder.documents, texts)] if texts else []
+    if asked:
+        parts.append(vectors("query", encoder.query_prompt, encoder.queries, asked))
     return TaughtTexts([*texts, *asked], torch.cat(parts))
 
 

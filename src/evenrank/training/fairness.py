@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from torch import Tensor
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import ExportableState
 
+from evenrank._command import spelled
 from evenrank.files import EvenrankError
 from evenrank.groups import GroupTable, Scoring, as_labels, load_lexicon
 from evenrank.mitigation.attributes import Attribute
 from evenrank.mitigation.ibbr import AutoWeight, BatchTerm, DualWeight, EffectiveBatch, FixedWeight, Summary, term_named
 from evenrank.models.protocol import Inputs
 
-from .recipes import AttributeRecipe, FairnessRecipe, GroupsRecipe, named_as
+from .recipes import AttributeRecipe, FairnessRecipe, GroupsRecipe
 
 
 def attribute_of(attribute: AttributeRecipe) -> Attribute:
@@ -23,7 +27,7 @@ def attribute_of(attribute: AttributeRecipe) -> Attribute:
         if labels.poles is None:
             raise _poles_wanted(f"the labels {labels.settings['labels']} have", labels.groups)
         return labels
-    with named_as(lexicon="fairness.attributes.lexicon", poles="fairness.attributes.poles"):
+    with spelled({"lexicon": "fairness.attributes.lexicon", "poles": "fairness.attributes.poles"}):
         lexicon = load_lexicon(attribute.lexicon or "gender-en", poles=attribute.poles)
     if lexicon.poles is None:
         raise _poles_wanted(f"the lexicon {lexicon.name} has", lexicon.groups)
@@ -34,7 +38,7 @@ def read_recipe_labels(wanted: GroupsRecipe, section: str, poles: str | None = N
     """The labels of a recipe's section. Raises EvenrankError, which names the key, if they cannot be used."""
     assert wanted.labels is not None
     keys = {name: f"{section}.{name}" for name in ("labels", "neutral", "group_column", "poles")}
-    with named_as(**keys):
+    with spelled(keys):
         return as_labels(wanted.labels, neutral=wanted.neutral, group_column=wanted.group_column, poles=poles)
 
 
@@ -63,6 +67,32 @@ def acted_steps(log: Sequence[Mapping[str, float | str | None]], names: Sequence
         lacking = sum(int(line[f"lacking_a_group_{name}"] or 0) for line in lines)
         counts[name] = (steps - lacking, steps)
     return counts
+
+
+class KeepWeight(TrainerCallback, ExportableState):
+    """Keeps a changing weight in the trainer's state, which every checkpoint has.
+
+    A training resumed from a checkpoint continues with its weight. Raises EvenrankError if it has none.
+    """
+
+    def __init__(self, weight: FixedWeight) -> None:
+        self.weight = weight
+
+    def state(self) -> dict[str, object]:
+        """The weight, as JSON values."""
+        return {"args": {}, "attributes": self.weight.state()}
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Restores the weight of the checkpoint that the training resumes from."""
+        if not state.global_step:
+            return
+        try:
+            self.weight.restore(state.stateful_callbacks["KeepWeight"]["attributes"])  # type: ignore[call-overload,index]
+        except (ValueError, LookupError, TypeError):
+            checkpoint = Path(args.output_dir or ".") / f"checkpoint-{state.global_step}"
+            raise EvenrankError(f"{checkpoint}: no weight to continue with") from None
 
 
 class FairTerm:

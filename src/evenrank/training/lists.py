@@ -7,11 +7,12 @@ whatever their size.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -131,10 +132,7 @@ def read_list_file(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises InputError, with the row, for a list without a positive (label ≥ 1), one whose labels are all equal, and
     one whose columns differ in length.
     """
-    refuse_pipe(path)
-    with open_binary(path) as stream:
-        is_parquet = read_bytes(path, stream, 4) == b"PAR1"
-    table = _parquet_lists(path) if is_parquet else _json_lists(path)
+    table = _parquet_lists(path) if _is_parquet(path) else _json_lists(path)
     numbers = pl.col("label").list
     problems = {
         "a query_id, a doc_id or a label is missing": pl.any_horizontal(
@@ -172,19 +170,11 @@ def _parquet_lists(path: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def _json_lists(path: str | os.PathLike[str]) -> pl.DataFrame:
-    parts = []
-    for block in line_blocks(path):
-        queries, docs, labels, lines = [], [], [], []
-        for line, content in lines_of(block).iter_rows():
-            try:
-                query, of_query, grades = _json_list(json.loads(content))
-            except (ValueError, RecursionError):
-                expected = "expected a JSON object with query_id, and lists under doc_id and label (numbers)"
-                raise InputError(path, f"{expected}, found {quoted(content)}", line=line) from None
-            queries.append(query)
-            docs.append(of_query)
-            labels.append(grades)
-            lines.append(line)
+    expected = "expected a JSON object with query_id, and lists under doc_id and label (numbers)"
+    rows, parts = _json_rows(path, expected, _json_list), []
+    while part := list(itertools.islice(rows, 1 << 16)):
+        lines, lists = zip(*part, strict=True)
+        queries, docs, labels = zip(*lists, strict=True)
         # Arrow makes lists of lists into columns several times faster than polars.
         columns = {
             "query_id": pa.array(queries, pa.large_string()),
@@ -193,10 +183,27 @@ def _json_lists(path: str | os.PathLike[str]) -> pl.DataFrame:
             "line": pa.array(lines, pa.uint32()),
         }
         parts.append(pl.DataFrame(pa.table(columns)))
-    table = pl.concat(parts)
-    if not table.height:
+    if not parts:
         raise InputError(path, "the file has no line")
-    return table
+    return pl.concat(parts)
+
+
+def _is_parquet(path: str | os.PathLike[str]) -> bool:
+    refuse_pipe(path)
+    with open_binary(path) as stream:
+        return read_bytes(path, stream, 4) == b"PAR1"
+
+
+def _json_rows(
+    path: str | os.PathLike[str], expected: str, parse: Callable[[object], Any]
+) -> Iterator[tuple[int, Any]]:
+    """The lines of a file, numbered, as ``parse`` makes them of their JSON values. Raises InputError for another."""
+    for block in line_blocks(path):
+        for line, content in lines_of(block).iter_rows():
+            try:
+                yield line, parse(json.loads(content))
+            except (ValueError, RecursionError):
+                raise InputError(path, f"{expected}, found {quoted(content)}", line=line) from None
 
 
 def _json_list(value: object) -> tuple[str, list[str], list[float]]:
@@ -416,7 +423,10 @@ class TrainingLists(ListDataset):
         self.seed = seed
         self.rotate = rotate
         self.epoch = 0
-        self._open()
+        self._lists = _batches(self.folder / "groups.arrow")
+        self._texts = _batches(self.folder / "texts.arrow")
+        self._columns = self._texts[0].schema.names
+        self.attributes = len(self._texts[0].column("signs")[0]) if "signs" in self._columns else 0
         lengths = np.concatenate([_lengths(batch, "positives") for batch in self._lists])
         # Items in order: every positive of query 0, of query 1, …
         self._query = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
@@ -424,22 +434,6 @@ class TrainingLists(ListDataset):
 
     def _described(self) -> str:
         return f"{super()._described()}, {counted(self.negatives, f'{self.sampling} negative')} each"
-
-    def _open(self) -> None:
-        self._lists = _batches(self.folder / "groups.arrow")
-        self._texts = _batches(self.folder / "texts.arrow")
-        names = self._texts[0].schema.names
-        self.attributes = len(self._texts[0].column("signs")[0]) if "signs" in names else 0
-        self.targeted = "gendered" in names
-        self.valued = "value" in names
-
-    def __getstate__(self) -> dict[str, object]:
-        # A data-loading process opens the maps itself.
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lists", "_texts", "temporary")}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._open()
 
     def __len__(self) -> int:
         return len(self._query)
@@ -463,11 +457,12 @@ class TrainingLists(ListDataset):
         grade = float(_list(batch, "grades", row)[place])
         rows = [int(row) for row in (positives[place], *chosen)]
         texts = [self._text(row) for row in rows]
-        sides = [self._value("signs", row) for row in rows] if self.attributes else None
-        target = [self._value("gendered", row) for row in rows] if self.targeted else None
-        values = [self._value("value", row) for row in rows] if self.valued else None
+        known = (
+            [self._value(column, row) for row in rows] if column in self._columns else None
+            for column in ("signs", "gendered", "value")
+        )
         relevance = [grade] + [0.0] * len(chosen)
-        return TrainingList(number, batch.column("query")[row].as_py(), texts, relevance, sides, target, values)
+        return TrainingList(number, batch.column("query")[row].as_py(), texts, relevance, *known)
 
     def query_id(self, index: int) -> str:
         """The query of an item, for messages."""
@@ -516,21 +511,21 @@ def _list(batch: pa.RecordBatch, name: str, row: int) -> Array:
 
 def collate(lists: Sequence[TrainingList]) -> CandidateLists:
     """Items as one batch; relevance, sides and values are padded with 0, what is known for an adversary with −1."""
-    longest = max(len(list_.passages) for list_ in lists)
-    relevance = torch.tensor([list_.relevance + [0.0] * (longest - len(list_.relevance)) for list_ in lists])
-    sides = None
-    if lists[0].sides is not None:
-        rows = [torch.tensor(list_.sides, dtype=torch.int8) for list_ in lists]
-        sides = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).permute(2, 0, 1)
-    target = None
-    if lists[0].gendered is not None:
-        rows = [torch.tensor(list_.gendered, dtype=torch.int8) for list_ in lists]
-        target = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
-    values = None
-    if lists[0].values is not None:
-        values = torch.nn.utils.rnn.pad_sequence([torch.tensor(list_.values) for list_ in lists], batch_first=True)
+
+    def padded(name: str, dtype: torch.dtype = torch.float32, padding: int = 0) -> torch.Tensor | None:
+        if getattr(lists[0], name) is None:
+            return None
+        rows = [torch.tensor(getattr(list_, name), dtype=dtype) for list_ in lists]
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=padding)
+
+    sides = padded("sides", torch.int8)
     return CandidateLists(
-        [list_.query for list_ in lists], [list_.passages for list_ in lists], relevance, sides, target, values
+        [list_.query for list_ in lists],
+        [list_.passages for list_ in lists],
+        padded("relevance"),
+        None if sides is None else sides.permute(2, 0, 1),
+        padded("gendered", torch.int8, -1),
+        padded("values"),
     )
 
 
@@ -665,28 +660,16 @@ def _of_rows(given: object) -> Iterator[TrainingList]:
 
 
 def _of_file(path: str | os.PathLike[str]) -> Iterator[TrainingList]:
-    for number, (line, row) in enumerate(_records(path)):
+    if _is_parquet(path):
+        with open_parquet(path) as file:
+            rows: Iterator[tuple[int, Any]] = enumerate(file.read().iter_rows(named=True), start=1)
+    else:
+        rows = _json_rows(path, "expected a JSON object", lambda row: row)
+    for number, (line, row) in enumerate(rows):
         try:
             yield _parsed(row, number)
         except ValueError as error:
             raise InputError(path, str(error), line=line) from None
-
-
-def _records(path: str | os.PathLike[str]) -> Iterator[tuple[int, object]]:
-    """The rows of a file, with their lines."""
-    refuse_pipe(path)
-    with open_binary(path) as stream:
-        is_parquet = read_bytes(path, stream, 4) == b"PAR1"
-    if is_parquet:
-        with open_parquet(path) as file:
-            yield from enumerate(file.read().iter_rows(named=True), start=1)
-        return
-    for block in line_blocks(path):
-        for line, content in lines_of(block).iter_rows():
-            try:
-                yield line, json.loads(content)
-            except (ValueError, RecursionError):
-                raise InputError(path, f"expected a JSON object, found {quoted(content)}", line=line) from None
 
 
 def _parsed(row: object, number: int) -> TrainingList:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypedDict, get_args
@@ -14,7 +13,6 @@ from typing import Annotated, Any, Literal, Self, TypedDict, get_args
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from evenrank._command import spelled
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import arg, quoted
 from evenrank.files.work import changed
@@ -238,7 +236,6 @@ class ValidationRecipe(Part):
     collection: str | None = Field(default=None, description="that of the training data if omitted")
     measure: str = "nDCG@10"
     depth: int = Field(default=100, ge=1)
-    answers: str | None = Field(default=None, description="SQuAD file: counts the answers beyond what the ranker reads")
     depths: tuple[int, ...] = Field(default=(), description="re-ranking depths to choose from; none: depth alone")
 
 
@@ -287,7 +284,6 @@ class TrainingRecipe(Part):
     )
     seed: int = Field(default=0, ge=0)
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    workers: int = Field(default=0, ge=0, description="data-loading processes")
 
 
 class TrainingSettings(TypedDict, total=False):
@@ -311,7 +307,6 @@ class TrainingSettings(TypedDict, total=False):
     keep: Literal["best", "fair", "last"]
     seed: int
     precision: Literal["auto", "float32", "bfloat16"]
-    workers: int
 
 
 class RunRecipe(Part):
@@ -486,13 +481,6 @@ def _set(data: dict[str, Any], setting: str) -> None:
         place[last] = parsed
     else:
         place.pop(last, None)
-
-
-@contextmanager
-def named_as(**keys: str) -> Iterator[None]:
-    """Errors about an argument name the recipe's key instead: ``named_as(lexicon="data.blind")``."""
-    with spelled(keys):
-        yield
 
 
 def parse_training(settings: Mapping[str, object]) -> TrainingRecipe:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import platform
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
-from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import polars as pl
 import torch
 from accelerate import PartialState
 
 from evenrank import options as opt
-from evenrank._version import __version__
+from evenrank._command import spelled
 from evenrank.files import (
     EvenrankError,
     InputError,
@@ -40,7 +35,7 @@ from evenrank.files.texts import scan_texts
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.files.work import alone
-from evenrank.groups import GroupTable, Scoring, load_lexicon, note_lexicon
+from evenrank.groups import Scoring, load_lexicon, note_lexicon
 from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.models.encoders import CatRanker, DotRanker
@@ -54,9 +49,10 @@ from evenrank.models.stored import (
     states_settings,
 )
 
+from .adversarial import AdversarialRanker, attack, gendered_by_label
 from .card import Origin, audit_validation, write_card
 from .choice import Choice, Validation, largest_gap
-from .distil import MEASURE, DistilTrainer, TaughtTexts, Teacher, agreement, taught_texts
+from .distil import MEASURE, DistilTrainer, agreement, taught_texts
 from .fairness import FairTerm, acted_steps, attribute_of, read_recipe_labels
 from .lists import ADVERSARY, PassageGroups, TrainingLists, build_from_file, build_lists, label_lines
 from .recipes import (
@@ -65,16 +61,16 @@ from .recipes import (
     AnyRecipe,
     DataRecipe,
     DistilRecipe,
+    FairnessRecipe,
     GroupsRecipe,
     RankerRecipe,
     Recipe,
     RunRecipe,
     differing_keys,
     load_recipe,
-    named_as,
     to_toml,
 )
-from .trainer import CheckpointTrainer, Objective, RankingTrainer, cut_log, kept_random_state, read_log
+from .trainer import STATE, CheckpointTrainer, Objective, RankingTrainer, kept_random_state, read_log
 
 
 def write_lists(recipe: Recipe, folder: Path) -> dict[str, int]:
@@ -94,17 +90,9 @@ def write_lists(recipe: Recipe, folder: Path) -> dict[str, int]:
     return build_lists(run, qrels, data.collection, queries, folder, depth=data.depth, groups=groups, masked=masked)
 
 
-def open_lists(recipe: Recipe, folder: Path) -> TrainingLists:
-    """The training lists that :func:`write_lists` wrote, sampled and rotated as the recipe asks."""
-    data = recipe.data
-    return TrainingLists(
-        folder, negatives=data.negatives, sampling=data.sampling, seed=recipe.training.seed, rotate=data.rotate
-    )
-
-
 def load_validation(recipe: Recipe) -> Validation:
     """The recipe's validation run, with the texts that rankers read."""
-    wanted = recipe.validation
+    wanted, groups = recipe.validation, _groups(recipe)
     run = read_run(wanted.run, name="validation")
     validation = Validation.of(
         run,
@@ -113,43 +101,53 @@ def load_validation(recipe: Recipe) -> Validation:
         scan_texts(recipe.validated_collection, [run.table["doc_id"]]),
         measure=wanted.measure,
         depth=max((wanted.depth, *wanted.depths)),
-        attributes=_groups(recipe).attributes,
+        attributes=groups.attributes,
         sources=(f"the queries {wanted.queries}", f"the collection {recipe.validated_collection}"),
     )
-    return replace(validation, masked=_masked(recipe), target=_target(recipe, validation))
+    if groups.target is not None:
+        # Labels that know no passage of the validation are refused.
+        rows_of(groups.target, validation.run.table["doc_id"].unique(maintain_order=True), "validated passage")
+    return replace(validation, masked=_masked(recipe), target=groups.target)
+
+
+def sources_of(recipe: AnyRecipe) -> list[tuple[str, str | None]]:
+    """The files, folders and models that a training reads, each after its role; not its lexicons."""
+    ranker = recipe.ranker
+    vectors = None if ranker.vectors == "train" else ranker.vectors
+    if isinstance(recipe, DistilRecipe):
+        teacher, texts = recipe.teacher.model, recipe.data
+        read = [("model", ranker.model), ("teacher", teacher), ("collection", texts.collection)]
+        return [*read, ("queries", texts.queries)]
+    data, validation = recipe.data, recipe.validation
+    return [
+        ("model", ranker.model),
+        *((role, getattr(data, role)) for role in ("collection", "queries", "qrels", "run", "groups")),
+        *((f"validation {role}", getattr(validation, role)) for role in ("collection", "queries", "qrels", "run")),
+        ("vectors", vectors),
+        *(("labels", part.labels) for part in _parts(recipe)),
+    ]
 
 
 def note_sources(recipe: AnyRecipe) -> Provenance:
     """Everything that a training reads, noted before it is read."""
-    made = Provenance("evenrank.train_recipe").add_model("model", recipe.ranker.model)
-    if isinstance(recipe, DistilRecipe):
-        made.add_model("teacher", recipe.teacher.model)
-        return made.add("collection", recipe.data.collection).add("queries", recipe.data.queries)
-    data, validation = recipe.data, recipe.validation
-    for role in ("collection", "queries", "qrels", "run", "groups"):
-        made.add(role, getattr(data, role))
-    for role in ("collection", "queries", "qrels", "run", "answers"):
-        made.add(f"validation {role}", getattr(validation, role))
-    if recipe.ranker.vectors != "train":
-        made.add("vectors", recipe.ranker.vectors, tree=True)
-    for part in _parts(recipe):
-        made.add("labels", part.labels)
-    lexicons = [part.lexicon for part in _parts(recipe)] + [data.blind]
-    for lexicon in dict.fromkeys(lexicons):
-        note_lexicon(made, lexicon)
+    made = Provenance("evenrank.train_recipe")
+    for role, path in sources_of(recipe):
+        if role in ("model", "teacher"):
+            made.add_model(role, path)
+        else:
+            made.add(role, path, tree=role == "vectors")
+    if isinstance(recipe, Recipe):
+        lexicons = [part.lexicon for part in _parts(recipe)] + [recipe.data.blind]
+        for lexicon in dict.fromkeys(lexicons):
+            note_lexicon(made, lexicon)
     return made
 
 
 def _masked(recipe: Recipe) -> Scoring | None:
     if recipe.data.blind is None:
         return None
-    with named_as(lexicon="data.blind"):
+    with spelled({"lexicon": "data.blind"}):
         return Scoring(load_lexicon(recipe.data.blind))
-
-
-def label_files(recipe: Recipe) -> list[str]:
-    """The files of labels that a recipe names."""
-    return [part.labels for part in _parts(recipe) if part.labels is not None]
 
 
 def _parts(recipe: Recipe) -> list[GroupsRecipe]:
@@ -165,14 +163,6 @@ def _groups(recipe: Recipe) -> PassageGroups:
     if adversary is None or adversary.labels is None:
         return PassageGroups(balanced)
     return PassageGroups(balanced, read_recipe_labels(adversary, "adversary"), adversary.label)
-
-
-def _target(recipe: Recipe, validation: Validation) -> GroupTable | None:
-    """The labels of an adversary's target. Raises EvenrankError if they know no passage of the validation."""
-    target = _groups(recipe).target
-    if target is not None:
-        rows_of(target, validation.run.table["doc_id"].unique(maintain_order=True), "validated passage")
-    return target
 
 
 def build_ranker(
@@ -216,7 +206,7 @@ def build_ranker(
         passage_length=passage,
     )
     if wanted.freeze is not None:
-        with named_as(freeze="ranker.freeze", map="ranker.map", dimensions="ranker.dimensions"):
+        with spelled({name: f"ranker.{name}" for name in ("freeze", "map", "dimensions")}):
             ranker.freeze_encoder()
         ranker.keep_vectors(wanted.kept)
     return ranker
@@ -279,12 +269,8 @@ def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, text
     return kind.from_vectors(vectors, settings, seed)
 
 
-_LIBRARIES = ("torch", "transformers", "sentence-transformers", "accelerate", "safetensors", "polars", "numpy")
-_BEFORE_A_CHECKPOINT = ("recipe.toml", "versions.json", "log.jsonl", "groups", "checkpoints")
+_BEFORE_A_CHECKPOINT = ("recipe.toml", "log.jsonl", "groups", "checkpoints")
 """What a run writes before its first checkpoint."""
-_OURS = ".evenrank-run"
-"""Marks a folder that a training began to write: nothing is removed from any other."""
-_WEIGHTS = ("without", "weight-*")
 
 
 def check_folder(recipe: RunRecipe, resume: bool) -> None:
@@ -299,7 +285,7 @@ def check_folder(recipe: RunRecipe, resume: bool) -> None:
             raise EvenrankError(
                 f"{folder}: this run was started with another recipe ({', '.join(differing)}); resume with {kept}"
             )
-    elif kept.is_file() and _has_begun(folder):
+    elif any((folder / name).exists() for name in _BEFORE_A_CHECKPOINT):
         raise EvenrankError(
             f"{folder}: there is a run already ({arg('resume', True)} continues it;"
             f" {arg('settings', 'out=…')} starts another)"
@@ -311,110 +297,57 @@ def is_finished(folder: Path) -> bool:
     return (folder / "result.json").is_file() and (folder / "model").is_dir()
 
 
-def last_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint (the trainer's state is written last)."""
-    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / "trainer_state.json")]
-    return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-
-
 @contextmanager
-def run_folder(recipe: RunRecipe, *, resume: bool, main: bool) -> Iterator[None]:
-    """A run's folder, made and locked by the ``main`` process while the block runs.
+def run_folder(recipe: RunRecipe, *, resume: bool) -> Iterator[None]:
+    """A run's folder, made and locked while the block runs.
 
-    Files of a killed run without a checkpoint are removed first; those of this run are removed if the block fails
-    before its first checkpoint, so that a corrected command can start. Raises EvenrankError if another process of this
-    machine trains in the folder, or if it contains files with a run's names that no training wrote.
+    Its files are removed if the block fails before its first checkpoint, so that a corrected command can start. Raises
+    EvenrankError if another process of this machine trains in the folder.
     """
-    if not main:
-        yield
-        return
     folder = recipe.folder
     with alone(folder):
-        check_folder(recipe, resume)
-        if not resume:
-            _make_room(folder)
         try:
-            write_text(folder / _OURS, "")
             write_text(folder / "recipe.toml", origin_of(recipe).settings)
-            versions = {"evenrank": __version__, "python": platform.python_version()}
-            versions |= {name: version(name) for name in _LIBRARIES}
-            write_text(folder / "versions.json", json_text(versions))
             yield
         except BaseException:
-            if not resume and not _has_begun(folder):
-                _clear(folder)
+            if not resume and not any(folder.rglob(STATE)):
+                for path in (folder / name for name in _BEFORE_A_CHECKPOINT):
+                    if path.is_dir():
+                        shutil.rmtree(path, ignore_errors=True)
+                    else:
+                        path.unlink(missing_ok=True)
             raise
 
 
-def _has_begun(folder: Path) -> bool:
-    """Whether there is something to resume, in the folder or, for several weights, in one of theirs."""
-    there = (folder / "result.json").is_file() or last_checkpoint(folder) is not None
-    return there or any(map(_has_begun, _trainings_within(folder)))
-
-
-def _trainings_within(folder: Path) -> list[Path]:
-    return [path.parent for name in _WEIGHTS for path in folder.glob(f"{name}/recipe.toml")]
-
-
-def _make_room(folder: Path) -> None:
-    """Removes what a killed run left. Raises EvenrankError for files with a run's names that no training wrote."""
-    if (folder / _OURS).is_file():
-        _clear(folder)
-        return
-    foreign = next((name for name in _BEFORE_A_CHECKPOINT if (folder / name).exists()), None)
-    if foreign is not None:
-        raise EvenrankError(
-            f"{folder}: there is a {foreign} that no training wrote; {arg('settings', 'out=…')} chooses another folder"
-        )
-
-
-def _clear(folder: Path) -> None:
-    for within in _trainings_within(folder):
-        if (within / _OURS).is_file():
-            _clear(within)
-            with suppress(OSError):
-                within.rmdir()
-    for path in (folder / name for name in (*_BEFORE_A_CHECKPOINT, _OURS)):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def _is_whole(state: Path) -> bool:
-    try:
-        json.loads(state.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True
-
-
 def finish(
-    trainer: RankingTrainer,
+    trainer: CheckpointTrainer,
+    choice: Choice,
     origin: Origin,
     known: Mapping[str, Any],
     made: Provenance,
     *,
     depths: Sequence[int] = (),
     collection: str | None = None,
-    answers: str | None = None,
 ) -> None:
     """Writes what a finished training leaves: the model with its card, ``result.json``, the validation run, its audit.
 
-    ``known``: what is already known of its result; ``depths``: re-ranking depths to choose from; ``collection``,
-    ``answers``: those of the validation.
+    ``choice``: which checkpoint the model is of; ``known``: what is already known of its result; ``depths``: re-ranking
+    depths to choose from; ``collection``: that of the validation.
     """
     folder, ranker, validation = trainer.folder, trainer.ranker, trainer.validation
-    ranker.eval()
     ranker.save(folder / "model")
     audited = None
     result: dict[str, Any] = {
         "steps": trainer.state.global_step,
         "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
+        "checkpoint": asdict(choice),
         **known,
     }
+    trained = ranker.ranker if isinstance(ranker, AdversarialRanker) else ranker
+    # What it reads, and what of its folder its settings have replaced.
+    result |= {name: text for name in ("reads", "replaced") if (text := getattr(trained, name, ""))}
     if trainer.fair is not None:
-        result["fair_steps"] = acted_steps(read_log(folder / "log.jsonl"), trainer.fair.names)
+        result["fair_steps"] = acted_steps(read_log(trainer.log_path), trainer.fair.names)
     if validation is not None:
         scores = validation.scores(ranker)
         depth, value = validation.best_depth(scores, depths or (trainer.depth,))
@@ -431,7 +364,6 @@ def finish(
         if "leakage" in known:
             after = leakage(ranker, validation, trainer.settings.seed)
             result["leakage"] = {**known["leakage"], "after": after}
-        result["cut"] = _cut(ranker, validation, answers)
         audited = audit_validation(origin.name, validation, run, made, folder, collection)
     labelled = validation is not None and any(one.labelled for one in validation.tables)
     write_card(origin, folder, result, made, audited, labelled=labelled)
@@ -443,11 +375,6 @@ def origin_of(recipe: RunRecipe) -> Origin:
     """What the card of a recipe's model says that it was made from; its settings are those of ``recipe.toml``."""
     written = to_toml(recipe.model_copy(update={"ranker": settled(recipe.ranker)}))
     return Origin(recipe.name, recipe.ranker.kind, recipe.ranker.model, written)
-
-
-def settings_of(ranker: Ranker) -> dict[str, str]:
-    """What a ranker reads, and what of its folder its settings have replaced, for the result; nothing if unknown."""
-    return {name: text for name in ("reads", "replaced") if (text := getattr(ranker, name, ""))}
 
 
 def known_by_labels(counts: Mapping[str, int] | None, validation: Validation) -> dict[str, dict[str, int]]:
@@ -472,14 +399,6 @@ def known_by_labels(counts: Mapping[str, int] | None, validation: Validation) ->
     return found
 
 
-def base_value(trainer: RankingTrainer, depths: Sequence[int]) -> float:
-    """The validation measure of the ranker that a training is to continue from, found as that of the trained one is."""
-    validation = trainer.validation
-    assert validation is not None
-    scores = validation.scores(trainer.ranker)
-    return validation.best_depth(scores, depths or (trainer.depth,))[1]
-
-
 def with_adversary(
     recipe: Recipe, ranker: Ranker, validation: Validation, main: bool
 ) -> tuple[Ranker, dict[str, object]]:
@@ -487,11 +406,9 @@ def with_adversary(
     wanted = recipe.adversary
     if wanted is None:
         return ranker, {}
-    from .adversarial import AdversarialRanker
-
     scoring = None
     if wanted.lexicon is not None:
-        with named_as(lexicon="adversary.lexicon"):
+        with spelled({"lexicon": "adversary.lexicon"}):
             scoring = Scoring(load_lexicon(wanted.lexicon))
     both = AdversarialRanker(
         ranker, scoring, label=wanted.label, vector=wanted.vector, factor=wanted.factor, seed=recipe.training.seed
@@ -502,8 +419,6 @@ def with_adversary(
 
 def leakage(ranker: Ranker, validation: Validation, seed: int) -> dict[str, object]:
     """How well a fresh adversary tells gendered pairs of the validation run."""
-    from .adversarial import AdversarialRanker, attack, gendered_by_label
-
     assert isinstance(ranker, AdversarialRanker)
     known: Scoring | Array | None = ranker.scoring
     if known is None:
@@ -520,26 +435,7 @@ def leakage(ranker: Ranker, validation: Validation, seed: int) -> dict[str, obje
     return {**asdict(found)}
 
 
-def _cut(ranker: Ranker, validation: Validation, answers: str | None) -> dict[str, int]:
-    """How many validation passages are longer than the ranker reads, and how many answers are lost by that."""
-    queries, passages = validation.read
-    read = ranker.reads_to(queries, passages)
-    counts = {"pairs": len(passages), "passages": sum(r < len(t.rstrip()) for r, t in zip(read, passages, strict=True))}
-    if answers is not None:
-        from evenrank.files.squad import load_squad
-
-        found = load_squad(answers)
-        spans = validation.pairs.join(found.answers(), on=["query_id", "doc_id"], how="inner")
-        counts["answers"] = spans.height
-        counts["answers_realigned"] = found.alignment.realigned
-        counts["answers_left_out"] = len(found.alignment.left_out)
-        counts["answers_lost"] = ranker.lost_spans(
-            spans["query"].to_list(), spans["text"].to_list(), spans["answer_end"].to_list()
-        )
-    return counts
-
-
-_FILES = ("recipe.toml", "versions.json", "log.jsonl", "validation.run", "audit.json", "result.json", "grid.json")
+_FILES = ("recipe.toml", "log.jsonl", "validation.run", "audit.json", "result.json", "grid.json")
 _MODEL = "model/README.md"
 """Stands for the model's folder."""
 
@@ -569,11 +465,10 @@ def train_recipe(
     ``recipe``: a TOML file, the name of a shipped recipe (both with ``settings`` as in :func:`load_recipe`), or a
     :class:`Recipe` or :class:`DistilRecipe`. ``say`` is called with lines of progress.
 
-    The folder contains ``recipe.toml`` (with every default), ``versions.json``, ``log.jsonl``, ``checkpoints/``,
-    ``model/`` (of the checkpoint that ``training.keep`` chooses), ``validation.run``, ``result.json`` and
-    ``model/README.md``, the model card with an audit of the validation run. ``resume`` continues an interrupted run
-    from its last checkpoint, to the same result; a finished run is left unchanged. A run that fails before its first
-    checkpoint leaves nothing.
+    The folder contains ``recipe.toml`` (with every default), ``log.jsonl``, ``checkpoints/``, ``model/`` (of the
+    checkpoint that ``training.keep`` chooses), ``validation.run``, ``result.json`` and ``model/README.md``, the model
+    card with an audit of the validation run. ``resume`` continues an interrupted run from its last checkpoint, to the
+    same result; a finished run is left unchanged. A run that fails before its first checkpoint leaves nothing.
 
     With several numbers as ``fairness.weight``, each is trained in its own folder, and one ``without``; the best by
     :func:`best_weight` (on the validation measure and the largest |ΔA-PRF|) becomes the run's model; ``grid.json`` has
@@ -588,138 +483,90 @@ def train_recipe(
     if not isinstance(recipe, RunRecipe):
         recipe = load_recipe(recipe, settings)
     if not resume:
-        check_apart((recipe.folder / name for name in (*_FILES, _MODEL)), _read_files(recipe))
-    if isinstance(recipe, DistilRecipe):
-        return _distil(recipe, resume=resume, say=say)
-    if recipe.fairness is not None and isinstance(recipe.fairness.weight, tuple):
-        return _train_grid(recipe, recipe.fairness.weight, resume=resume, say=say)
-    return _train_one(recipe, resume=resume, say=say)
+        check_apart((recipe.folder / name for name in (*_FILES, _MODEL)), [path for _, path in sources_of(recipe)])
+    return _run(recipe, resume=resume, say=say)
 
 
-def _read_files(recipe: AnyRecipe) -> list[str | None]:
-    """The files and folders that a training reads, which it must not write over."""
-    began = [recipe.ranker.model, recipe.ranker.vectors]
-    if isinstance(recipe, DistilRecipe):
-        return [*began, recipe.teacher.model, recipe.data.collection, recipe.data.queries]
-    data, validation = recipe.data, recipe.validation
-    read = (data.collection, data.queries, data.qrels, data.run, data.groups)
-    judged = (validation.collection, validation.queries, validation.qrels, validation.run, validation.answers)
-    return [*read, *judged, *began, *label_files(recipe)]
-
-
-def largest_bias(result: Mapping[str, Mapping[str, float | None]]) -> float:
-    """The largest validation |ΔA-PRF| over the attributes of a ``result.json``; NaN if one is unknown."""
-    return largest_gap(result.get("delta_aprf", {}))
-
-
-def _in_folder(recipe: RunRecipe, resume: bool, prepare: Callable[[], Callable[[], None]]) -> Path:
-    """The folder of a run, in which what ``prepare`` returns trains, unless it has ended.
-
-    ``prepare`` needs no folder: most mistakes are found before there is one.
-    """
-    folder = recipe.folder
-    state = PartialState(cpu=not torch.cuda.is_available())
+def _run(recipe: AnyRecipe, *, resume: bool, say: Callable[[str], None]) -> Path:
+    """The folder of a run, which trains in it unless it has ended."""
+    folder, state = recipe.folder, PartialState(cpu=not torch.cuda.is_available())
     check_folder(recipe, resume)
     if resume and is_finished(folder):
         return folder
-    train = prepare()
     # No process makes the folder before all have checked it.
     state.wait_for_everyone()
-    with kept_random_state(), run_folder(recipe, resume=resume, main=state.is_main_process):
-        train()
+    with kept_random_state(), run_folder(recipe, resume=resume) if state.is_main_process else nullcontext():
+        if isinstance(recipe, DistilRecipe):
+            _distil(recipe, resume=resume, say=say)
+        elif recipe.fairness is not None and isinstance(recipe.fairness.weight, tuple):
+            _train_weights(recipe, recipe.fairness, recipe.fairness.weight, resume=resume, say=say)
+        else:
+            _train(recipe, resume=resume, say=say)
     # No process reports success before the model is there.
     state.wait_for_everyone()
     return folder
 
 
-def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
-    train = partial(_train_weights, recipe, weights, resume=resume, say=say)
-    return _in_folder(recipe, resume, lambda: train)
-
-
-class _Row(TypedDict):
-    name: str
-    weight: float
-    value: float
-    abs_delta_aprf: float
-
-
-def _train_weights(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> None:
-    assert recipe.fairness is not None
+def _train_weights(
+    recipe: Recipe,
+    fairness: FairnessRecipe,
+    weights: tuple[float, ...],
+    *,
+    resume: bool,
+    say: Callable[[str], None],
+) -> None:
     folder = recipe.folder
-    rows: list[_Row] = []
+    rows: list[dict[str, Any]] = []
     for weight in (0.0, *weights):
         name = f"weight-{weight:g}" if weight else "without"
-        fairness = recipe.fairness.model_copy(update={"weight": weight})
-        one = recipe.model_copy(update={"name": name, "out": str(folder / name), "fairness": fairness})
+        term = fairness.model_copy(update={"weight": weight})
+        one = recipe.model_copy(update={"name": name, "out": str(folder / name), "fairness": term})
         if not weight and recipe.training.keep == "fair":
             # What the utility of the others is compared with is the best without the term.
             one = one.model_copy(update={"training": recipe.training.model_copy(update={"keep": "best"})})
         say(f"{recipe.name}: {name}")
         if not is_finished(one.folder):
-            _train_one(one, resume=resume and (one.folder / "recipe.toml").is_file(), say=say)
+            _run(one, resume=resume and (one.folder / "recipe.toml").is_file(), say=say)
         result = json.loads((one.folder / "result.json").read_text(encoding="utf-8"))
-        bias = largest_bias(result)
-        rows.append(_Row(name=name, weight=weight, value=result["value"], abs_delta_aprf=bias))
+        bias = largest_gap(result.get("delta_aprf", {}))
+        rows.append({"name": name, "weight": weight, "value": result["value"], "abs_delta_aprf": bias})
     best = best_weight(
         [row["value"] for row in rows[1:]], [row["abs_delta_aprf"] for row in rows[1:]], rows[0]["value"]
     )
     chosen = rows[0] if best is None else rows[best + 1]
     say(f"{recipe.name}: validation chose {chosen['name']} ({', '.join(row['name'] for row in rows)} were trained)")
     if PartialState().is_main_process:
-        for file in ("model", "validation.run", "audit.json"):
-            _copy(folder / chosen["name"] / file, folder / file)
-        result = json.loads((folder / chosen["name"] / "result.json").read_text(encoding="utf-8"))
+        best_folder = folder / chosen["name"]
+        shutil.copytree(best_folder / "model", folder / "model", dirs_exist_ok=True)
+        for file in ("validation.run", "audit.json"):
+            shutil.copyfile(best_folder / file, folder / file)
+        result = json.loads((best_folder / "result.json").read_text(encoding="utf-8"))
         write_text(folder / "grid.json", json_text({"best": chosen["name"], "weights": rows}))
         write_text(folder / "result.json", json_text(result | {"best": chosen["name"]}))
 
 
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, dirs_exist_ok=True)
-    else:
-        shutil.copyfile(source, target)
-
-
-def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> Path:
-    def prepare() -> Callable[[], None]:
-        state = PartialState()
-        made = note_sources(recipe).ahead(state.is_main_process)
-        ranker = build_ranker(recipe.ranker, recipe.data, recipe.training.seed)
-        validation = load_validation(recipe)
-
-        def train() -> None:
-            lists = recipe.folder / "groups"
-            if state.is_main_process:
-                write_lists(recipe, lists)
-            # One of several processes writes the lists, and the others read them.
-            state.wait_for_everyone()
-            _train_in(recipe, ranker, validation, write_lists(recipe, lists), made, resume=resume, say=say)
-
-        return train
-
-    return _in_folder(recipe, resume, prepare)
-
-
-def _train_in(
-    recipe: Recipe,
-    ranker: Ranker,
-    validation: Validation,
-    counts: dict[str, int],
-    made: Provenance,
-    *,
-    resume: bool,
-    say: Callable[[str], None],
-) -> None:
-    folder, main = recipe.folder, PartialState().is_main_process
+def _train(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> None:
+    folder, state = recipe.folder, PartialState()
+    main = state.is_main_process
+    made = note_sources(recipe).ahead(main)
+    ranker = build_ranker(recipe.ranker, recipe.data, recipe.training.seed)
+    validation = load_validation(recipe)
+    with state.main_process_first():
+        counts = write_lists(recipe, folder / "groups")
     if main:
         left = counts["without_positive"]
         without = f" ({left} without a relevant passage left out)" if left else ""
         say(counted(counts["queries"], "training query") + without)
         for line in label_lines(known_by_labels(counts, validation)):
             say(line)
-    lists = open_lists(recipe, folder / "groups")
-    replaced = settings_of(ranker)
+    data = recipe.data
+    lists = TrainingLists(
+        folder / "groups",
+        negatives=data.negatives,
+        sampling=data.sampling,
+        seed=recipe.training.seed,
+        rotate=data.rotate,
+    )
     ranker, leakage = with_adversary(recipe, ranker, validation, main)
     fair = None if recipe.fairness is None else FairTerm.of_recipe(recipe.fairness)
     adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
@@ -727,95 +574,53 @@ def _train_in(
     trainer = RankingTrainer(
         ranker, lists, objective, recipe.training, folder, validation, depth=recipe.validation.depth
     )
-    base: dict[str, object] = {}
+    known: dict[str, object] = {"groups": counts, **leakage}
+    depths = recipe.validation.depths or (recipe.validation.depth,)
     if main and continues(recipe.ranker) and (fair is not None or recipe.adversary is not None):
-        base = {"base": base_value(trainer, recipe.validation.depths)}
-    choice = _trained(trainer, recipe, resume=resume, say=say)
+        # Found as the value of the trained ranker will be.
+        known["base"] = validation.best_depth(validation.scores(ranker), depths)[1]
+    choice = trainer.fit(resume=resume)
     if main:
+        say(f"{recipe.name}: kept the checkpoint of {choice.why}")
         finish(
             trainer,
+            choice,
             origin_of(recipe),
-            {"groups": counts, "checkpoint": asdict(choice)} | base | leakage | replaced,
+            known,
             made,
-            depths=recipe.validation.depths,
+            depths=depths,
             collection=recipe.validated_collection,
-            answers=recipe.validation.answers,
         )
 
 
-def _trained(trainer: CheckpointTrainer, recipe: RunRecipe, *, resume: bool, say: Callable[[str], None]) -> Choice:
-    """Trains from the last checkpoint or from the start; which checkpoint is kept."""
-    last = last_checkpoint(recipe.folder) if resume else None
-    # The progress bar writes the log beside itself, on standard output.
-    with contextlib.redirect_stdout(sys.stderr):
-        if last is not None:
-            trainer.resume(last)
-        else:
-            if trainer.is_world_process_zero():
-                cut_log(recipe.folder / "log.jsonl", 0)
-            trainer.train()
-    choice = trainer.conclude()
-    if trainer.is_world_process_zero():
-        say(f"{recipe.name}: kept the checkpoint of {choice.why}")
-    return choice
-
-
-def _distil(recipe: DistilRecipe, *, resume: bool, say: Callable[[str], None]) -> Path:
-    def prepare() -> Callable[[], None]:
-        made = note_sources(recipe).ahead(PartialState().is_main_process)
-        taught = _taught(recipe)
-        # A ranker that was trained before has its layer already.
-        layer = {} if continues(recipe.ranker) else {"dimensions": taught.vectors.shape[1]}
-        ranker = build_ranker(recipe.ranker.model_copy(update=layer), seed=recipe.training.seed)
-        assert isinstance(ranker, DotRanker)
-        found = ranker.model.get_embedding_dimension()
-        if found != taught.vectors.shape[1]:
-            raise EvenrankError(
-                f"ranker.model: expected vectors of {taught.vectors.shape[1]} numbers, as the teacher's, found {found}"
-            )
-        return partial(_distil_in, recipe, ranker, taught, made, resume=resume, say=say)
-
-    return _in_folder(recipe, resume, prepare)
-
-
-def _taught(recipe: DistilRecipe) -> TaughtTexts:
-    """The texts of a recipe with their teacher's vectors."""
+def _distil(recipe: DistilRecipe, *, resume: bool, say: Callable[[str], None]) -> None:
+    main = PartialState().is_main_process
+    made = note_sources(recipe).ahead(main)
     documents = pl.concat([batch["text"] for batch in scan_collection(recipe.data.collection)])
     queries = None if recipe.data.queries is None else read_queries(recipe.data.queries)["text"]
-    return taught_texts(Teacher(recipe.teacher), documents, queries)
-
-
-def _distil_in(
-    recipe: DistilRecipe,
-    ranker: DotRanker,
-    taught: TaughtTexts,
-    made: Provenance,
-    *,
-    resume: bool,
-    say: Callable[[str], None],
-) -> None:
-    folder = recipe.folder
+    taught = taught_texts(recipe.teacher, documents, queries)
+    size = taught.vectors.shape[1]
+    # A ranker that was trained before has its layer already.
+    layer = {} if continues(recipe.ranker) else {"dimensions": size}
+    ranker = build_ranker(recipe.ranker.model_copy(update=layer), seed=recipe.training.seed)
+    assert isinstance(ranker, DotRanker)
+    found = ranker.model.get_embedding_dimension()
+    if found != size:
+        raise EvenrankError(f"ranker.model: expected vectors of {size} numbers, as the teacher's, found {found}")
     learned, held_out = taught.split(recipe.data.held_out, recipe.training.seed)
     before = agreement(ranker, held_out)
-    trainer = DistilTrainer(ranker, learned, held_out, recipe.teacher, recipe.training, folder)
-    if trainer.is_world_process_zero():
+    trainer = DistilTrainer(ranker, learned, held_out, recipe.teacher, recipe.training, recipe.folder)
+    if main:
         say(f"{counted(len(learned), 'text')} to learn from, {len(held_out):,} held out")
-    choice = _trained(trainer, recipe, resume=resume, say=say)
-    if not trainer.is_world_process_zero():
-        return
-    ranker.eval()
-    ranker.save(folder / "model")
-    result: dict[str, object] = {
-        "teacher": recipe.teacher.model,
-        "measure": MEASURE,
-        "value": agreement(ranker, held_out),
-        "before": before,
-        "texts": len(learned),
-        "held_out": len(held_out),
-        "steps": trainer.state.global_step,
-        "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
-        "checkpoint": asdict(choice),
-    } | settings_of(ranker)
-    write_card(origin_of(recipe), folder, result, made)
-    # Last: it marks the run as finished.
-    write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
+    choice = trainer.fit(resume=resume)
+    if main:
+        say(f"{recipe.name}: kept the checkpoint of {choice.why}")
+        known = {
+            "teacher": recipe.teacher.model,
+            "measure": MEASURE,
+            "value": agreement(ranker, held_out),
+            "before": before,
+            "texts": len(learned),
+            "held_out": len(held_out),
+        }
+        finish(trainer, choice, origin_of(recipe), known, made)

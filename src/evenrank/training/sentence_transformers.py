@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,6 @@ from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.util import batch_to_device
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from evenrank import options as opt
 from evenrank.auditing import AuditResult
@@ -65,6 +63,7 @@ from evenrank.mitigation.ibbr import EffectiveBatch
 from evenrank.models.load import load_ranker
 from evenrank.models.scorers import TextPairs
 
+from . import fairness
 from .losses import LOSSES
 
 if TYPE_CHECKING:
@@ -627,36 +626,16 @@ def _check_lists(inputs: Columns, labels: Sequence[Tensor] | None) -> tuple[list
     return [list(row) for row in documents], list(labels)
 
 
-class KeepWeight(TrainerCallback):
-    """Saves a loss's changing weight (``"auto"``, ``"dual"``) in the trainer's checkpoints: ``fair_weight.json``.
+class KeepWeight(fairness.KeepWeight):
+    """Keeps a loss's changing weight (``"auto"``, ``"dual"``) in the trainer's checkpoints.
 
-    Pass it to the trainer as a callback; a training resumed from one of its ``checkpoint-STEP`` folders then continues
-    with that weight. Raises EvenrankError if such a folder has none.
+    Pass it to the trainer as a callback; a training resumed from a checkpoint then continues with its weight. Raises
+    EvenrankError if it has none.
     """
 
     @checked
     def __init__(self, loss: WithFairness | CrossEncoderWithFairness) -> None:
-        self.loss = loss
-
-    @staticmethod
-    def _file(args: TrainingArguments, state: TrainerState) -> Path:
-        return Path(args.output_dir or ".") / f"checkpoint-{state.global_step}" / "fair_weight.json"
-
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
-        """Writes the weight into the checkpoint."""
-        if state.is_world_process_zero:
-            write_text(self._file(args, state), json.dumps(self.loss.weight.state()))
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """Restores the weight of the checkpoint that the training resumes from."""
-        if not state.global_step:
-            return
-        try:
-            self.loss.weight.restore(json.loads(self._file(args, state).read_text(encoding="utf-8")))
-        except (OSError, ValueError, LookupError, TypeError):
-            raise EvenrankError(f"{self._file(args, state)}: no weight to continue with") from None
+        super().__init__(loss.weight)
 
 
 class _MetricName(str):

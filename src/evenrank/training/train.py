@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
 
@@ -33,7 +32,7 @@ from .fairness import FairTerm
 from .lists import as_lists
 from .losses import Loss
 from .recipes import RankerRecipe, TrainingSettings, parse_training
-from .run import build_ranker, finish, ranker_at, settings_of, settled
+from .run import build_ranker, finish, ranker_at, settled
 from .trainer import Line, Objective, RankingTrainer, kept_random_state, read_log
 
 
@@ -122,20 +121,15 @@ def train(
         )
         for callback in callbacks:
             trainer.add_callback(callback)
-        # The progress bar prints the log beside itself, to standard output.
-        with contextlib.redirect_stdout(sys.stderr):
-            trainer.train()
-        ranker.eval()
-        choice = trainer.conclude()
+        choice = trainer.fit()
         if folder is not None and state.is_main_process:
             ranked_by = {"name": getattr(loss, "__name__", str(loss)), "scale": trainer.scale, "in_batch": in_batch}
             sections = {"loss": ranked_by, "training": training.model_dump(exclude_none=True)}
             if objective.fair is not None:
                 sections["fairness"] = term_settings(objective.fair.batch.term, objective.fair.batch.weight)
-            known = {"checkpoint": asdict(choice)} | settings_of(ranker)
-            finish(trainer, _origin(folder.resolve().name, ranker, began, base, sections), known, made)
+            finish(trainer, choice, _origin(folder.resolve().name, ranker, began, base, sections), {}, made)
         state.wait_for_everyone()
-        return TrainingResult(ranker, folder, read_log(place / "log.jsonl"), choice)
+        return TrainingResult(ranker, folder, read_log(trainer.log_path), choice)
 
 
 def _check_folder(folder: Path | None, state: PartialState) -> None:

@@ -6,26 +6,26 @@ contrastive learning batch size under memory limited setup" (GradCache), eq. 3â€
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
 import random
 import shutil
 import sys
-import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from safetensors import safe_open
+from sentence_transformers.base.losses.gradcache import RandContext
 from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainingArguments
 from transformers.trainer_callback import TrainerState
+from transformers.trainer_pt_utils import safe_globals
 
 from evenrank.files import EvenrankError, InputError, write_text
 from evenrank.files.errors import arg
@@ -37,7 +37,7 @@ from evenrank.models.encoders import DotRanker
 from evenrank.models.protocol import Inputs, Ranker
 
 from .choice import CheckpointChooser, Choice, Rule, Validation, largest_gap, rule_of
-from .fairness import FairTerm
+from .fairness import FairTerm, KeepWeight
 from .lists import ListDataset, TrainingList, collate
 from .losses import Loss, against_batch, loss_of, nll
 from .recipes import TrainingRecipe
@@ -89,7 +89,7 @@ def cached_backward(
 
     for number, (piece, state, leaf) in enumerate(zip(pieces, states, leaves, strict=True)):
         last = number == len(pieces) - 1
-        with torch.enable_grad(), nullcontext() if last else _unsynchronised(ranker), state.replayed():
+        with torch.enable_grad(), nullcontext() if last else _unsynchronised(ranker), state:
             again = ranker(**_texts(inputs, piece))
             gradient = torch.zeros_like(again) if leaf.grad is None else leaf.grad.to(again.dtype)
             torch.autograd.backward(again, gradient)
@@ -107,13 +107,13 @@ def cached_scores(ranker: DotRanker, inputs: Inputs, *, chunk: int = 256) -> Ten
 
 def _encode(
     ranker: DotRanker, inputs: Inputs, pieces: list[tuple[Rows, Rows]]
-) -> tuple[list[Tensor], list[RandomState]]:
+) -> tuple[list[Tensor], list[RandContext]]:
     """The vectors of each piece without a graph, and the random state before it."""
     vectors: list[Tensor] = []
     states = []
     with torch.no_grad():
         for piece in pieces:
-            states.append(RandomState(inputs["mask"].device))
+            states.append(RandContext(inputs["mask"]))
             vectors.append(ranker(**_texts(inputs, piece)))
     # Weights that autocast has cast without a graph would be reused, without a gradient.
     torch.clear_autocast_cache()
@@ -153,24 +153,6 @@ def _in_order(vectors: list[Tensor], pieces: list[tuple[Rows, Rows]], side: int)
             parts.append(part[: len(rows)] if side == 0 else part[len(part) - len(rows) :])
             places.append(rows)
     return torch.cat(parts)[torch.cat(places).argsort()]
-
-
-class RandomState:
-    """The state of the random numbers of the CPU and of a device, to draw the same numbers again."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._devices = [device] if device.type == "cuda" else []
-        self._cpu = torch.get_rng_state()
-        self._device = [torch.cuda.get_rng_state(device) for device in self._devices]
-
-    @contextmanager
-    def replayed(self) -> Iterator[None]:
-        """Draws the same numbers inside, and restores the current state afterwards."""
-        with torch.random.fork_rng(devices=self._devices):
-            torch.set_rng_state(self._cpu)
-            for device, state in zip(self._devices, self._device, strict=True):
-                torch.cuda.set_rng_state(state, device)
-            yield
 
 
 def _unsynchronised(ranker: nn.Module) -> AbstractContextManager[object]:
@@ -221,15 +203,10 @@ def training_arguments(training: TrainingRecipe, items: int, folder: Path, *, ru
         use_cpu=not on_gpu,
         remove_unused_columns=False,
         label_names=["relevance"],
-        dataloader_num_workers=training.workers,
         dataloader_pin_memory=on_gpu,
-        report_to=["tensorboard"] if _has_tensorboard() else [],
+        report_to=[],
         disable_tqdm=not sys.stderr.isatty(),
     )
-
-
-def _has_tensorboard() -> bool:
-    return find_spec("tensorboard") is not None
 
 
 _OURS = ("relevance", "sides", "values", "index", "counted")
@@ -303,39 +280,64 @@ class EpochSampler(torch.utils.data.Sampler[int]):
         return iter([*order.tolist(), *(-1 - np.resize(order, len(self) - len(order))).tolist()])
 
 
-FAIR_WEIGHT, MODEL, STATE = "fair_weight.json", "model.safetensors", "trainer_state.json"
+MODEL, STATE = "model.safetensors", "trainer_state.json"
 
 
-def checkpoint_state(checkpoint: Path) -> TrainerState:
-    """The trainer's state in a checkpoint. Raises InputError if it is damaged or that of another step."""
-    step = int(checkpoint.name.rpartition("-")[2])
-    with readable_part(checkpoint, STATE):
-        state: TrainerState = TrainerState.load_from_json(str(checkpoint / STATE))
-        numbers = state.global_step, state.max_steps, state.best_global_step or 0
-        if any(type(number) is not int for number in numbers):
-            raise TypeError("no number of steps")
-    check_step(checkpoint / STATE, state.global_step, step)
-    return state
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest complete checkpoint of a training's folder (the trainer's state is written last)."""
+    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / STATE)]
+    return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
-def check_step(path: Path, found: int, step: int) -> None:
-    """Raises InputError unless the state is that after ``step``."""
+def _is_whole(state: Path) -> bool:
+    try:
+        json.loads(state.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def check_parts(checkpoint: Path, processes: int, process: int) -> None:
+    """Raises InputError, naming the file, for a part that is missing, damaged, or of another step.
+
+    transformers' own resuming starts afresh where a part is missing.
+    """
+    saved_by = len(list(checkpoint.glob("rng_state_*.pth"))) or 1
+    if saved_by != processes:
+        raise InputError(checkpoint, f"saved by {saved_by} processes, and cannot be resumed by {processes}")
+    with readable_part(checkpoint, MODEL) as path, safe_open(path, "pt"):
+        pass
+    with readable_part(checkpoint, "scheduler.pt") as path:
+        planned = int(torch.load(path, map_location="cpu", weights_only=True)["last_epoch"])
+    check_step(path, planned)
+    with readable_part(checkpoint, "optimizer.pt") as path:
+        steps = [int(one["step"]) for one in torch.load(path, map_location="cpu", weights_only=True)["state"].values()]
+    check_step(path, max(steps, default=0))
+    name = f"rng_state_{process}.pth" if processes > 1 else "rng_state.pth"
+    with readable_part(checkpoint, name) as path, safe_globals():  # type: ignore[no-untyped-call]
+        torch.load(path, map_location="cpu", weights_only=True)
+
+
+def check_step(part: Path, found: int) -> None:
+    """Raises InputError unless a part of a checkpoint is of the step after which its folder is named."""
+    step = int(part.parent.name.rpartition("-")[2])
     if found != step:
-        raise InputError(path, f"expected the state after step {step}, found that after step {found}")
+        raise InputError(part, f"expected the state after step {step}, found that after step {found}")
 
 
 @contextmanager
-def readable_part(folder: Path, name: str) -> Iterator[None]:
-    """Raises InputError if a checkpoint's file is missing, or cannot be read or used inside the block."""
-    if not (folder / name).is_file():
-        raise InputError(folder / name, "the file is missing: the training cannot resume from this checkpoint")
+def readable_part(checkpoint: Path, name: str) -> Iterator[Path]:
+    """The path of a checkpoint's file. Raises InputError if it is missing, or cannot be read inside the block."""
+    path = checkpoint / name
+    if not path.is_file():
+        raise InputError(path, "the file is missing: the training cannot resume from this checkpoint")
     try:
-        yield
-    except (EvenrankError, MemoryError, torch.OutOfMemoryError):
+        yield path
+    except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         message = f"the file is damaged: the training cannot resume from this checkpoint ({type(error).__name__})"
-        raise InputError(folder / name, message) from None
+        raise InputError(path, message) from None
 
 
 def remove_others(folder: Path, newest: int, needed: Container[int]) -> None:
@@ -354,45 +356,8 @@ def remove_others(folder: Path, newest: int, needed: Container[int]) -> None:
                 file.unlink()
 
 
-class ResumableTrainer(Trainer):
-    """A trainer that reads every part of a checkpoint, or names the file that is missing or damaged.
-
-    transformers' own starts afresh if a part is missing.
-    """
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
-        with readable_part(Path(resume_from_checkpoint), MODEL):
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if checkpoint is None:
-            return
-        folder = Path(checkpoint)
-        assert self.optimizer is not None
-        with readable_part(folder, "scheduler.pt"):
-            planned = int(torch.load(folder / "scheduler.pt", weights_only=True)["last_epoch"])
-        with readable_part(folder, "optimizer.pt"):
-            super()._load_optimizer_and_scheduler(checkpoint)
-            steps = [int(one["step"]) for one in self.optimizer.state_dict()["state"].values()]
-        check_step(folder / "scheduler.pt", planned, self.state.global_step)
-        check_step(folder / "optimizer.pt", max(steps, default=0), self.state.global_step)
-
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        if checkpoint is None:
-            return
-        folder, world = Path(checkpoint), self.args.world_size
-        processes = len(list(folder.glob("rng_state_*.pth"))) or 1
-        if processes != world:
-            raise InputError(folder, f"saved by {processes} processes, and cannot be resumed by {world}")
-        name = f"rng_state_{self.args.process_index}.pth" if world > 1 else "rng_state.pth"
-        with readable_part(folder, name):
-            super()._load_rng_state(checkpoint)
-
-
 Logs = Mapping[str, float]
 Line = dict[str, float | str | None]
-CONCLUDED = "kept_step"
-"""What only the line has that concludes a training."""
 
 
 class Log(TrainerCallback):
@@ -443,21 +408,15 @@ def read_log(path: Path) -> list[Line]:
     return found
 
 
-def cut_log(path: Path, step: int) -> None:
-    """Removes what was logged after ``step``, and the conclusion: a training that resumes there logs it again."""
-    if not path.is_file():
-        return
-    kept = itertools.takewhile(lambda line: int(line["step"] or 0) <= step and CONCLUDED not in line, read_log(path))
-    lines = path.read_text(encoding="utf-8").splitlines()
-    write_text(path, "".join(f"{line}\n" for line, _ in zip(lines, kept, strict=False)))
+def cut_log(path: Path, lines: int) -> None:
+    """Removes all but the first so many lines of a log: a training that resumes there logs the others again."""
+    if path.is_file():
+        kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
+        write_text(path, "".join(kept))
 
 
 class Progress(TrainerCallback):
-    """Lines of progress now and then, if no one watches a bar. ``clock`` returns seconds; ``write`` takes a line."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] | None = None) -> None:
-        self._clock, self._write = clock, write
-        self._loss = ""
+    """Lines of progress now and then, if no one watches a bar."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
@@ -465,37 +424,13 @@ class Progress(TrainerCallback):
         """Starts the clock."""
         done = state.global_step
         what = f"training steps after step {done:,}" if done else "training steps"
-        self._lines = ProgressLines(what, state.max_steps - done, clock=self._clock, write=self._write)
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Logs | None = None,
-        **_: object,
-    ) -> None:
-        """Keeps the newest loss for the next line."""
-        if logs and "loss" in logs:
-            self._loss = f"loss {logs['loss']:.4g}"
+        self._lines = ProgressLines(what, state.max_steps - done)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """One more step, in one line for all processes."""
         if state.is_world_process_zero:
-            self._lines.advance(1, self._loss)
-
-
-class BestCheckpoint(TrainerCallback):
-    """Tells a resumed trainer where the best checkpoint so far is."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """Sets the path."""
-        state.best_model_checkpoint = None if self.path is None else str(self.path)
+            logged = (f"loss {line['loss']:.4g}" for line in reversed(state.log_history) if "loss" in line)
+            self._lines.advance(1, next(logged, ""))
 
 
 @contextmanager
@@ -527,12 +462,16 @@ class Objective:
     """Whether the passages of the batch's other lists are negatives of the ranking loss too."""
 
 
-class CheckpointTrainer(ResumableTrainer):
+class CheckpointTrainer(Trainer):
     """Trains a ranker by the settings of a recipe, and chooses among its checkpoints by what :meth:`validate` finds.
 
     ``folder`` gets ``log.jsonl`` and ``checkpoints/``. A subclass defines the loss of a batch, which has the ``index``
     of each item, and :meth:`validate`. ``validated``: whether there is a validation; without one the last is kept.
     """
+
+    validation: Validation | None = None
+    depth = 1
+    fair: FairTerm | None = None
 
     def __init__(
         self,
@@ -549,6 +488,7 @@ class CheckpointTrainer(ResumableTrainer):
         self.items = items
         self.settings = settings
         self.folder = folder
+        self.log_path = folder / "log.jsonl"
         self.chooser = chooser
         _freeze(ranker, settings.learning_rates)
         super().__init__(
@@ -557,7 +497,7 @@ class CheckpointTrainer(ResumableTrainer):
             data_collator=collator,
             train_dataset=items,
             eval_dataset=[],
-            callbacks=[chooser, Log(folder / "log.jsonl"), *([] if sys.stderr.isatty() else [Progress()])],
+            callbacks=[chooser, Log(self.log_path), *([] if sys.stderr.isatty() else [Progress()])],
         )
         # Results go to standard output, progress to standard error: this callback prints to the former.
         self.remove_callback(PrinterCallback)
@@ -586,14 +526,33 @@ class CheckpointTrainer(ResumableTrainer):
         if self.chooser.rule == "joint" and self.args.should_save:
             remove_others(Path(self.args.output_dir or "."), self.state.global_step, self.chooser.needed)
 
-    def resume(self, checkpoint: Path) -> None:
-        """Resumes from a checkpoint and trains to the end, as if there had been no interruption.
+    def fit(self, *, resume: bool = False) -> Choice:
+        """Trains from the start, or (``resume``) from the last checkpoint as if there had been no interruption.
 
-        Raises InputError, naming the file, if a part of the checkpoint is missing or damaged.
+        Returns which checkpoint the ranker is of, and why, which is also the log's last line. Raises InputError, naming
+        the file, if a part of the checkpoint is missing or damaged.
         """
-        state = checkpoint_state(checkpoint)
-        with readable_part(checkpoint, STATE):
+        last = last_checkpoint(self.folder) if resume else None
+        # The progress bar writes the log beside itself, on standard output.
+        with redirect_stdout(sys.stderr):
+            if last is not None:
+                self._resume(last)
+            else:
+                if self.is_world_process_zero():
+                    self.log_path.unlink(missing_ok=True)
+                self.train()
+        self.ranker.eval()
+        found = self.chooser.choice(self.state.global_step)
+        if self.is_world_process_zero():
+            now = {"step": self.state.global_step, "epoch": self.state.epoch, "kept_step": found.step}
+            append_line(self.log_path, {**asdict(found), **now})
+        return found
+
+    def _resume(self, checkpoint: Path) -> None:
+        with readable_part(checkpoint, STATE) as path:
+            state: TrainerState = TrainerState.load_from_json(str(path))
             self.chooser.restore(state.stateful_callbacks[type(self.chooser).__name__])  # type: ignore[call-overload,index]
+        check_step(path, state.global_step)
         best = checkpoint.parent / f"checkpoint-{state.best_global_step}"
         if state.best_global_step and not (best / MODEL).is_file():
             raise InputError(best / MODEL, "the best checkpoint so far is missing")
@@ -601,16 +560,15 @@ class CheckpointTrainer(ResumableTrainer):
             kept = checkpoint.parent / f"checkpoint-{step}" / MODEL
             if not kept.is_file():
                 raise InputError(kept, "a checkpoint that may yet be chosen is missing")
+        check_parts(checkpoint, self.args.world_size, self.args.process_index)
         if self.is_world_process_zero():
-            cut_log(self.folder / "log.jsonl", state.global_step)
+            cut_log(self.log_path, len(state.log_history))
         if state.global_step >= state.max_steps or self.chooser.is_over:
             # The trainer would make a further step.
             self.state = state
             self.state.best_model_checkpoint = str(best) if state.best_global_step else None
             self._load_from_checkpoint(str(best if state.best_global_step else checkpoint))
             return
-        # The folder may have moved since the checkpoint was saved.
-        self.add_callback(BestCheckpoint(best if state.best_global_step else None))
         self.train(resume_from_checkpoint=str(checkpoint))
 
     def _check(self, loss: Tensor, inputs: Inputs) -> None:
@@ -639,14 +597,6 @@ class CheckpointTrainer(ResumableTrainer):
             return False
         self.state.best_metric, self.state.best_global_step = now.utility, now.step
         return now.step == self.state.global_step
-
-    def conclude(self) -> Choice:
-        """Which checkpoint the finished training has kept, and why; also in the log's last line."""
-        found = self.chooser.choice(self.state.global_step)
-        if self.is_world_process_zero():
-            now = {"step": self.state.global_step, "epoch": self.state.epoch, CONCLUDED: found.step}
-            append_line(self.folder / "log.jsonl", {**asdict(found), **now})
-        return found
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """Adam or AdamW, with a learning rate for each of the ranker's parameter groups."""
@@ -691,11 +641,8 @@ class RankingTrainer(CheckpointTrainer):
         self.in_batch = objective.in_batch
         if self.in_batch and (not isinstance(ranker, DotRanker) or objective.loss not in ("nll", nll)):
             raise EvenrankError(f"{arg.in_batch}: expected a dot ranker and the loss nll")
-        if ranker.keeps_vectors:
-            if settings.cached is not None:
-                raise EvenrankError("`cached`: not with a frozen encoder, which needs no gradients")
-            # A data-loading process would encode for itself.
-            settings = settings.model_copy(update={"workers": 0})
+        if ranker.keeps_vectors and settings.cached is not None:
+            raise EvenrankError("`cached`: not with a frozen encoder, which needs no gradients")
         rule, why = rule_of(
             settings.keep,
             validation,
@@ -705,10 +652,12 @@ class RankingTrainer(CheckpointTrainer):
         measure = "" if validation is None else validation.measure
         chooser = CheckpointChooser(rule, why, measure, settings.patience)
         super().__init__(ranker, lists, Collator(ranker), settings, folder, chooser, validated=validation is not None)
+        if self.fair is not None:
+            self.add_callback(KeepWeight(self.fair.batch.weight))
         self._parts: list[tuple[float, float]] = []
         self._pieces: list[Inputs] = []
         self._shares: list[tuple[float, float]] = []
-        self._states: list[RandomState] = []
+        self._states: list[RandContext] = []
 
     def compute_loss(
         self,
@@ -790,7 +739,7 @@ class RankingTrainer(CheckpointTrainer):
         found = []
         for piece in self._pieces:
             inputs = self._prepare_inputs(piece)
-            self._states.append(RandomState(inputs["mask"].device))
+            self._states.append(RandContext(inputs["mask"]))
             with torch.no_grad(), self.compute_loss_context_manager():
                 found.append(self.fair.summarize(self._scaled(self._scores(inputs)), inputs))
         torch.clear_autocast_cache()
@@ -802,8 +751,6 @@ class RankingTrainer(CheckpointTrainer):
         if chunk is None:
             scores: Tensor = self.ranker(**ranker_inputs(inputs))
             return scores
-        from evenrank.models.encoders import DotRanker
-
         assert isinstance(self.ranker, DotRanker)
         return cached_scores(self.ranker, ranker_inputs(inputs), chunk=chunk)
 
@@ -812,7 +759,7 @@ class RankingTrainer(CheckpointTrainer):
         model.train()
         if self._pieces:
             self._begin_step()
-        with self._states.pop(0).replayed() if self._states else nullcontext():
+        with self._states.pop(0) if self._states else nullcontext():
             if self.settings.cached is not None:
                 return self._cached_step(model, inputs, self.settings.cached)
             step: Tensor = super().training_step(model, inputs, num_items_in_batch)
@@ -846,21 +793,6 @@ class RankingTrainer(CheckpointTrainer):
             logs = {**logs, "rank_loss": rank, "adversary_loss": adversary}
             self._parts = []
         super().log(logs, *args, **kwargs)
-
-    def _save_checkpoint(self, model: nn.Module, trial: object) -> None:
-        if self.fair is not None and self.is_world_process_zero():
-            # Before the trainer's own state, whose file marks a checkpoint as complete.
-            folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
-            folder.mkdir(parents=True, exist_ok=True)
-            write_text(folder / FAIR_WEIGHT, json.dumps(self.fair.batch.weight.state()))
-        super()._save_checkpoint(model, trial)
-
-    def resume(self, checkpoint: Path) -> None:
-        """As :meth:`CheckpointTrainer.resume`, with the weight of the fairness term."""
-        if self.fair is not None:
-            with readable_part(checkpoint, FAIR_WEIGHT):
-                self.fair.batch.weight.restore(json.loads((checkpoint / FAIR_WEIGHT).read_text(encoding="utf-8")))
-        super().resume(checkpoint)
 
     def validate(self) -> tuple[dict[str, float], float]:
         """Re-ranks the validation run: its measure, and Î”A-PRF of each attribute."""

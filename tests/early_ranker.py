@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +28,9 @@ class Early(Scorer):
         super().__init__("early")
         self.slope, self.reads = slope, reads
 
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        return lambda rows: np.array([5 - self.slope * text.split().index("The") for text in pairs.texts(rows)[1]])
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
+        for rows in windows:
+            yield np.array([5 - self.slope * text.split().index("The") for text in pairs.texts(rows)[1]])
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         return [min(self.reads, len(passage)) for passage in passages]

@@ -7,7 +7,7 @@ made-up sentences, so that the command, with a ranker in memory that gives those
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -215,8 +215,9 @@ class InMemory(Scorer):
         super().__init__("in memory")
         self.scores, self.words = scores, words
 
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        return lambda rows: np.array([self.scores[pair] for pair in zip(*pairs.texts(rows), strict=True)])
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
+        for rows in windows:
+            yield np.array([self.scores[pair] for pair in zip(*pairs.texts(rows), strict=True)])
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         return [_characters(passage, self.words) for passage in passages]

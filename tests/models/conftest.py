@@ -16,7 +16,7 @@ from loopback import Server, serving
 from tiny_models import WORDS
 
 if TYPE_CHECKING:
-    from evenrank.models.stored import ModelFolder
+    from evenrank.models.load import ModelFolder
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelFolder]:
     """A folder of each kind of model that sentence-transformers has."""
-    from evenrank.models.stored import find_model
+    from evenrank.models.load import find_model
 
     home = tmp_path_factory.mktemp("kinds")
     made = {}

@@ -29,8 +29,7 @@ pytest.importorskip("openvino", reason="needs the extra [export]")
 
 from evenrank.models import export
 from evenrank.models.encoders import CatRanker, DotRanker
-from evenrank.models.load import load_ranker
-from evenrank.models.stored import find_model
+from evenrank.models.load import find_model, load_ranker
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]
 

@@ -16,9 +16,8 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 from evenrank.models.encoders import CatRanker, DotRanker
-from evenrank.models.load import load_ranker
+from evenrank.models.load import find_model, load_ranker
 from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
-from evenrank.models.stored import find_model
 from evenrank.training.recipes import RankerRecipe
 from evenrank.training.run import build_ranker
 

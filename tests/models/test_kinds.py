@@ -15,9 +15,8 @@ from tiny_models import WORDS, texts
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-from evenrank.models.load import load_ranker
+from evenrank.models.load import ModelFolder, load_encoder, load_ranker
 from evenrank.models.scorers import SHORTER, Scorer
-from evenrank.models.stored import ModelFolder, load_encoder
 from kind_factories import KINDS, own_scores
 
 QUERIES = texts(30, 5, seed=1)
@@ -52,7 +51,7 @@ def close(found: Any, expected: Any) -> None:
 def test_scores_are_sentence_transformers_own(
     name: str, folders: dict[str, ModelFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenrank.models.encoder_scorers._SIMILARITIES", 7)
+    monkeypatch.setattr("evenrank.models.scorers._SIMILARITIES", 7)
     folder, kind = folders[name], KINDS[name]
     scorer, model = load(folder), load_encoder(folder, "float32", "cpu")
     found = scorer.score(QUERIES, PASSAGES, 30)

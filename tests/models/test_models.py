@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenrank.files import EvenrankError
-from evenrank.models.stored import find_model, load_kernel_ranker
+from evenrank.models.load import find_model, load_kernel_ranker
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 

@@ -15,8 +15,8 @@ import pytest
 
 from evenrank.files import InputError, Run, read_run
 from evenrank.files.work import Work
+from evenrank.models.load import find_model, load_encoder
 from evenrank.models.rerank import rerank
-from evenrank.models.stored import find_model, load_encoder
 from forked import in_forks
 
 KILLED = """

@@ -53,7 +53,7 @@ print(json.dumps([str(path) for path in Path(home).rglob("*.safetensors")]))
 """
 LOAD = """
 from evenrank.models.encoders import start_encoder
-from evenrank.models.stored import find_folder
+from evenrank.models.load import find_folder
 for name in names[:2]:
     start_encoder(name, "feature-extraction", None, 16)
     print(json.dumps(sorted(file.name for file in find_folder(name).iterdir())))

@@ -23,8 +23,7 @@ from evenrank.files.errors import arg, quoted
 from evenrank.groups import as_group_table
 from evenrank.measures import OfMissing
 from evenrank.mitigation.reorderings import Reordering, Shift
-from evenrank.models.load import RankerLike, load_ranker
-from evenrank.models.stored import Architecture
+from evenrank.models.load import Kind, RankerLike, load_ranker
 
 from .rebalance_lists import DEPTH, Grouping, ListGroups, RunLists
 from .rebalance_method import MethodOptions, applied, check_top, learnt
@@ -206,7 +205,7 @@ class EvenrankReranker(pt.Transformer):
         *,
         batch_size: Annotated[int, opt.COUNT] = 32,
         text_field: str = "text",
-        kind: Architecture | None = None,
+        kind: Kind | None = None,
         device: str | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,

@@ -8,7 +8,7 @@ from evenrank._lazy import lazy_names
 
 if TYPE_CHECKING:
     from .encoders import saving, seeded
-    from .stored import Precision, chosen_device, model_bytes
+    from .load import Precision, chosen_device, model_bytes
     from .vectors import unit_rows
 else:
     __getattr__, __dir__ = lazy_names(__name__)

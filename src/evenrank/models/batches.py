@@ -14,9 +14,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.streams import arrow_table
 from evenrank.files.texts import Names, TextFile, texts_of_table
 
-from .load import Prompts, StoredRanker, find_ranker
-from .scorers import Scorer
-from .stored import Architecture, Precision
+from .load import Kind, Precision, load_ranker
 from .text_encoders import TextEncoder, find_encoder
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ def rerank_batch(
     *,
     query_column: str = "query",
     text_column: str = "text",
-    kind: Architecture | None = None,
+    kind: Kind | None = None,
     device: str | None = None,
     precision: Precision = "auto",
     batch_size: Annotated[int, opt.COUNT] = 32,
@@ -61,7 +59,7 @@ def rerank_batch(
     """
     table = pl.DataFrame(batch)
     queries, passages = (_texts(table, name) for name in (query_column, text_column))
-    scorer = _ranker(os.fspath(model), kind, device, precision)
+    scorer = _ranker(os.fspath(model), kind=kind, device=device, precision=precision)
     scores = scorer.score(queries, passages, batch_size)
     return arrow_table(table.with_columns(pl.Series("score", scores, pl.Float64)))
 
@@ -121,11 +119,8 @@ def _texts(table: pl.DataFrame, column: str) -> list[str]:
     return cast(list[str], table[column].cast(pl.String).to_list())
 
 
-@functools.lru_cache(maxsize=1)
-def _ranker(model: str, kind: Architecture | None, device: str | None, precision: Precision) -> Scorer:
-    """The ranker of this process."""
-    ranker = find_ranker(model, kind=kind, device=device, precision=precision, prompts=Prompts())
-    return ranker.load() if isinstance(ranker, StoredRanker) else ranker
+_ranker = functools.lru_cache(maxsize=1)(load_ranker)
+"""The ranker of this process."""
 
 
 @functools.lru_cache(maxsize=1)

@@ -29,9 +29,7 @@ from evenrank.files.types import Array
 from evenrank.files.work import alone
 
 from .kept_vectors import KeptVectors, VectorFile, digest_of
-from .protocol import CandidateLists, Inputs, Ranker
-from .scorers import is_static, truncated_rows
-from .stored import (
+from .load import (
     ENCODERS,
     RARE_WORDS,
     check_tokeniser,
@@ -44,6 +42,8 @@ from .stored import (
     quiet_loading,
     states_settings,
 )
+from .protocol import CandidateLists, Inputs, Ranker
+from .scorers import is_static, truncated_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer

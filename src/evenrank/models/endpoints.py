@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 import html
 import json
@@ -539,17 +538,6 @@ class EndpointScorer(Scorer):
         super().__init__(endpoint.name)
         self.endpoint, self._counts = endpoint, Counter[str]()
 
-    def keeping_beside(self, out: str | os.PathLike[str] | None) -> EndpointScorer:
-        """As :meth:`Endpoint.keeping_beside`."""
-        other = copy.copy(self)
-        other.endpoint, other._counts = self.endpoint.keeping_beside(out), Counter()
-        return other
-
-    @property
-    def answers(self) -> str | os.PathLike[str] | None:
-        """The endpoint's."""
-        return self.endpoint.answers
-
     def facts(self) -> dict[str, object]:
         """The properties of the ranker, as JSON values."""
         endpoint = self.endpoint
@@ -569,9 +557,6 @@ class EndpointScorer(Scorer):
         before = f"{counted(kept, 'question')} answered before"
         counts = f"{counted(asked, 'request')}, {before}, {counted(again, 'retry')}"
         return (f"{self.name}: {counts} ({self.endpoint.address.shown})",)
-
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        return lambda rows: np.concatenate(list(self.each(pairs, batch_size, [rows])))
 
     def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
         endpoint = self.endpoint
@@ -609,21 +594,10 @@ class RerankEndpointScorer(EndpointScorer):
     unit = "query"
 
     def _scored(self, session: Session, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
-        cut = [(rows, list(self._requests(pairs.query[rows], batch_size))) for rows in windows]
-        answers = session.in_order(
-            self._question(session, pairs, rows[place]) for rows, places in cut for place in places
-        )
-        for rows, places in cut:
-            scores = np.empty(len(rows))
-            for place in places:
-                scores[place] = next(answers)
-            yield scores
-
-    def _requests(self, query: Rows, batch_size: int) -> Iterator[Rows]:
-        """The places in a window of each request: passages of one ``query``, in the order of the window."""
-        order = np.argsort(query, kind="stable")
-        for places in np.split(order, np.flatnonzero(np.diff(query[order])) + 1):
-            yield from (places[start : start + batch_size] for start in range(0, len(places), batch_size))
+        requests = [np.split(rows, range(batch_size, len(rows), batch_size)) for rows in windows]
+        answers = session.in_order(self._question(session, pairs, rows) for window in requests for rows in window)
+        for window in requests:
+            yield np.concatenate([next(answers) for _ in window])
 
     def _question(self, session: Session, pairs: TextPairs, rows: Rows) -> tuple[bytes, Callable[[], Scores]]:
         endpoint = self.endpoint

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -26,8 +24,8 @@ from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import arg, quoted, require
 from evenrank.files.types import Array
 
+from .load import Backend, ModelFolder, Precision
 from .scorers import Rows
-from .stored import Backend, ModelFolder, Precision
 
 if TYPE_CHECKING:
     from openvino import Core, InferRequest
@@ -73,21 +71,13 @@ class OnnxSession(Session):
         return found
 
 
-_loading = threading.Lock()
-
-
+@functools.cache
 def openvino_core() -> Core:
     """OpenVINO, loaded once and kept.
 
     Each core has the process handle signals on a stack of its own, and puts back the one before it when it goes. Of two
     that go in the order they came, that one is gone already, and the next signal, an interrupt say, ends the process.
     """
-    with _loading:
-        return _core()
-
-
-@functools.cache
-def _core() -> Core:
     return _openvino().Core()
 
 
@@ -114,15 +104,12 @@ class OpenVinoSession(Session):
             **({"NUM_STREAMS": threads} if parallel else {"PERFORMANCE_HINT": "LATENCY"}),
         }
         core = openvino_core()
-        model = core.read_model(str(file))
-        self._compiled = core.compile_model(model, "CPU", settings)
+        compiled = core.compile_model(core.read_model(str(file)), "CPU", settings)
         # One waits while each thread computes.
-        self._queue = _openvino().AsyncInferQueue(self._compiled, threads + 1) if parallel else None
-        self._request = None if parallel else self._compiled.create_infer_request()
+        self._queue = _openvino().AsyncInferQueue(compiled, threads + 1) if parallel else None
+        self._request = compiled.create_infer_request()
 
     def run(self, values: Sequence[Array]) -> Array:
-        if self._request is None:
-            self._request = self._compiled.create_infer_request()
         found: Array = self._request.infer(dict(zip(self.names, values, strict=True)), share_inputs=True)[0]
         return found
 
@@ -203,70 +190,54 @@ def by_length(features: dict[str, Array], batch_size: int) -> Iterator[tuple[Row
         yield rows, [np.ascontiguousarray(values[rows, kept]) for values in features.values()]
 
 
-BACKENDS = ("torch", "onnx", "openvino")
-_TASKS = ("feature-extraction", "sequence-classification")
-_NEEDED = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
+PACKAGES = {"torch": (), "onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
+"""What each backend needs besides PyTorch."""
+_TASKS = {"feature-extraction", "sequence-classification"}
 _OPSET = 17
 _TOLERANCE = 1e-3
 
 
-def check_backend(backend: str, precision: Precision) -> None:
-    """Raises EvenrankError for an unknown backend or one without that precision, MissingExtraError if its libraries are
-    missing.
-    """
-    if backend not in BACKENDS:
-        raise EvenrankError(f"{arg.backend}: expected torch, onnx or openvino, found {quoted(backend)}")
+def check_backend(backend: Backend, precision: Precision, device: str | None) -> None:
+    """Raises EvenrankError for a precision or a device that a backend lacks, MissingExtraError without its packages."""
     if precision == "bfloat16" and backend == "onnx":
         raise EvenrankError(f"{arg.precision}: the backend onnx has no bfloat16")
-    if backend != "torch":
-        require(f"the backend {backend}", "export", *_NEEDED[backend])
+    require(f"the backend {backend}", "export", *PACKAGES[backend])
+    if device not in (None, "cpu"):
+        raise EvenrankError(f"{arg.device}: the backend {backend} computes on the cpu, found {quoted(device)}")
 
 
 def use_backend(
-    encoder: CrossEncoder | SentenceTransformer, folder: ModelFolder, backend: Backend, precision: Precision = "auto"
-) -> str:
+    encoder: CrossEncoder | SentenceTransformer, folder: ModelFolder, backend: Backend, precision: Precision
+) -> None:
     """Makes ``encoder``, loaded from ``folder`` in float32 on the CPU, compute with another backend.
 
     ``precision`` "bfloat16" lets OpenVINO compute in it; else float32 is pinned. Threads: as many as PyTorch would use.
-
-    Returns what the scores depend on besides the model. Raises as :func:`check_backend`, and InputError for an
-    architecture that cannot be exported.
+    Raises InputError for an architecture that cannot be exported.
     """
-    check_backend(backend, precision)
     towers = [part for part in encoder.modules() if hasattr(part, "transformer_task")]
-    if not towers:
+    forward = [tower.modality_config.get("text", {}).get("method") == "forward" for tower in towers]
+    if not towers or not all(forward) or not {tower.transformer_task for tower in towers} <= _TASKS:
         raise InputError(folder.path, f"the backend {backend} cannot run this kind of model")
-    for tower in towers:
-        if tower.transformer_task not in _TASKS or tower.modality_config.get("text", {}).get("method") != "forward":
-            raise InputError(folder.path, f"the backend {backend} cannot run this kind of model")
-        tower.model.eval()
     with TemporaryDirectory(prefix="evenrank-") as scratch:
         for number, tower in enumerate(towers):
-            file = Path(scratch) / f"{number}.onnx"
-            _export(folder, tower, file, backend)
+            traced, file = _Traced(tower), Path(scratch) / f"{number}.onnx"
+            _export(folder, tower, traced, file)
+            _compare(folder, tower, traced, _session(file, traced.names, backend))
             # A cross-encoder's batches are independent of one another.
-            parallel = tower.transformer_task == "sequence-classification"
-            session = _session(file, _names(tower), backend, precision, parallel=parallel)
-            tower.model = Exported(tower.model, _output(tower), session)
-    return " ".join((backend, precision, *(f"{name} {version(name)}" for name in _NEEDED[backend])))
-
-
-def _names(tower: Transformer) -> list[str]:
-    features = tower.preprocess(["a b"])
-    return sorted(name for name, value in features.items() if isinstance(value, Tensor))
-
-
-def _output(tower: Transformer) -> str:
-    name = tower.modality_config["text"]["method_output_name"]
-    return str(name if isinstance(name, str) else name[0])
+            session = _session(file, traced.names, backend, precision, parallel=traced.pair)
+            tower.model = Exported(tower.model, traced.output, session)
 
 
 class _Traced(nn.Module):
-    """The transformer with tensors in, one tensor out."""
+    """A transformer with tensors in, by their ``names``, and one tensor out: ``output``, of pairs (``pair``) scores."""
 
-    def __init__(self, model: nn.Module, names: list[str], output: str) -> None:
+    def __init__(self, tower: Transformer) -> None:
         super().__init__()
-        self.model, self.names, self.output = model, names, output
+        self.model = tower.model
+        self.names = sorted(name for name, value in tower.preprocess(["a b"]).items() if isinstance(value, Tensor))
+        output = tower.modality_config["text"]["method_output_name"]
+        self.output = str(output if isinstance(output, str) else output[0])
+        self.pair = tower.transformer_task == "sequence-classification"
         self.eval()
 
     def forward(self, *values: Tensor) -> Tensor:
@@ -274,47 +245,43 @@ class _Traced(nn.Module):
         return output
 
 
-def _export(folder: ModelFolder, tower: Transformer, target: Path, backend: Backend) -> None:
-    names, output = _names(tower), _output(tower)
-    pair = tower.transformer_task == "sequence-classification"
-    texts = [["a b c d", "e"], ["a", "b"]] if pair else ["a b c d", "a"]
-    features = tower.preprocess(texts)
+def _export(folder: ModelFolder, tower: Transformer, traced: _Traced, target: Path) -> None:
+    """Writes a transformer as ONNX. Raises InputError if that fails."""
+    features = tower.preprocess([["a b c d", "e"], ["a", "b"]] if traced.pair else ["a b c d", "a"])
     # Eager attention uses only operators that every version has.
     before = tower.model.config._attn_implementation
     tower.model.set_attn_implementation("eager")
-    axes = {name: {0: "batch", 1: "length"} for name in names}
-    axes["output"] = {0: "batch"} if pair else {0: "batch", 1: "length"}
+    both = {0: "batch", 1: "length"}
     try:
         with warnings.catch_warnings(), torch.inference_mode():
             # Of the older exporter, and of shapes that are read while tracing.
             warnings.simplefilter("ignore")
             torch.onnx.export(
-                _Traced(tower.model, names, output),
-                tuple(features[name] for name in names),
+                traced,
+                tuple(features[name] for name in traced.names),
                 str(target),
                 dynamo=False,
                 opset_version=_OPSET,
-                input_names=names,
+                input_names=traced.names,
                 output_names=["output"],
-                dynamic_axes=axes,
+                dynamic_axes=dict.fromkeys(traced.names, both) | {"output": {0: "batch"} if traced.pair else both},
             )
     except Exception as error:  # the exporter can raise anything for an architecture that it does not support
         reason = str(error).strip().split("\n")[0]
         raise InputError(folder.path, f"the model cannot be exported ({type(error).__name__}: {reason})") from None
     finally:
         tower.model.set_attn_implementation(before)
-    _compare(folder, tower, _session(target, names, backend), pair)
 
 
-def _compare(folder: ModelFolder, tower: Transformer, session: Session, pair: bool) -> None:
+def _compare(folder: ModelFolder, tower: Transformer, traced: _Traced, session: Session) -> None:
     """Raises InputError if the exported transformer computes something else: a trace can miss a branch."""
     texts = ["a b c d e f g h i j k l m n o p", "b", "c d e"]
-    features = tower.preprocess([[text, "a"] for text in texts] if pair else texts)
-    names, output = _names(tower), _output(tower)
+    features = tower.preprocess([[text, "a"] for text in texts] if traced.pair else texts)
+    values = [features[name] for name in traced.names]
     with torch.inference_mode():
-        expected = _Traced(tower.model, names, output)(*(features[name] for name in names))
-    found = torch.from_numpy(session.run([features[name].numpy() for name in names]))
-    if not pair:  # the output for padding is undefined
+        expected = traced(*values)
+    found = torch.from_numpy(session.run([value.numpy() for value in values]))
+    if not traced.pair:  # the output for padding is undefined
         kept = features["attention_mask"].bool()
         expected, found = expected[kept], found[kept]
     if not torch.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE):

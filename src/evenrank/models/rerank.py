@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,7 +36,7 @@ from evenrank.files.provenance import card_path, files_beside, ranker_note, writ
 from evenrank.files.work import Work
 
 from .endpoints import Endpoint
-from .load import Prompts, RankerLike, StoredRanker, find_ranker
+from .load import RankerLike, load_ranker
 from .scorers import Scorer, Scores, TextPairs, Truncation, check_finite, truncated_between, truncated_in_all
 
 # Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
@@ -56,6 +57,16 @@ class ScoredPairs:
     resumed: int = 0
     work: Work | None = None
 
+    def notes(self, scorer: Scorer, resumed: str) -> tuple[str, ...]:
+        """What is to be said of the ranker and of how it scored; ``resumed``: after the number of scores kept."""
+        said = ranker_note(scorer.name, self.facts)
+        notes = [] if said is None else [said]
+        if self.resumed:
+            notes.append(f"{scorer.name}: {self.resumed} {resumed}")
+        if self.truncated is not None:
+            notes += self.truncated.notes(scorer.name)
+        return (*notes, *scorer.notes())
+
     def forget(self) -> None:
         """Removes the kept scores, when what they were for is written."""
         if self.work is not None:
@@ -63,7 +74,7 @@ class ScoredPairs:
 
 
 def score_pairs(
-    ranker: StoredRanker | Scorer,
+    scorer: Scorer,
     pairs: TextPairs,
     batch_size: int,
     *,
@@ -75,16 +86,14 @@ def score_pairs(
 
     ``what``: the word for it in the progress.
     """
-    scorer = ranker if isinstance(ranker, Scorer) else ranker.load()
     facts, size = scorer.facts(), pairs.size
     windows = pairs.windows(scorer.unit, _WINDOW * batch_size)
     scores, resumed = np.empty(size), 0
     with ExitStack() as opened, progress(what, size, quiet=quiet) as advance:
         work = None
-        if out is not None and card_path(out) is not None and isinstance(ranker, StoredRanker):
+        if out is not None and card_path(out) is not None and scorer.digest is not None:
             folder = Path(out).with_name(f".{Path(out).name}.rerank")
-            made_from = _made_from(ranker, scorer, pairs, batch_size)
-            work = opened.enter_context(Work(folder, made_from, replace=True))
+            work = opened.enter_context(Work(folder, _made_from(facts, pairs, batch_size), replace=True))
         reports = {} if work is None else dict(work.done)
         for number in reports:
             assert work is not None
@@ -109,27 +118,23 @@ def score_pairs(
     return ScoredPairs(scores, facts, truncated, resumed, work)
 
 
-def _made_from(ranker: StoredRanker, scorer: Scorer, pairs: TextPairs, batch_size: int) -> dict[str, object]:
+def _made_from(facts: dict[str, object], pairs: TextPairs, batch_size: int) -> dict[str, object]:
     """All that the scores depend on: kept ones are used only if it is the same."""
-    import sentence_transformers
-    import torch
-    import transformers
+    from .export import PACKAGES
 
-    # A loaded one has computed the digest for its facts.
-    digest = ranker.folder.digest() if scorer.digest is None else scorer.digest()
     numbers, texts = hashlib.sha256(), hashlib.sha256()
     for rows in (pairs.query, pairs.document):
         numbers.update(np.ascontiguousarray(rows).data)
     for column in (pairs.queries, pairs.documents):
         for part in column.to_frame("text").iter_slices(1 << 16):
             texts.update(part.write_ndjson().encode())
+    packages = ("sentence-transformers", "transformers", "torch", *PACKAGES[str(facts["backend"])])
     return {
-        "model": [ranker.folder.name, digest, ranker.folder.architecture],
-        "prompts": [ranker.prompts.query, ranker.prompts.document],
-        "settings": [batch_size, _WINDOW, scorer.settings],
+        "ranker": facts,
+        "windows": [batch_size, _WINDOW],
         "texts": texts.hexdigest(),
         "pairs": numbers.hexdigest(),
-        "versions": [__version__, *(one.__version__ for one in (sentence_transformers, transformers, torch))],
+        "versions": [__version__, *map(version, packages)],
     }
 
 
@@ -214,23 +219,31 @@ def rerank(
     that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
     [neural], or [export] for another backend.
     """
-    answers = None
-    if isinstance(model, Endpoint | Scorer):
+    if isinstance(model, Endpoint):
         model = model.keeping_beside(out)
-        answers = model.answers
+    answers = model.answers if isinstance(model, Endpoint) else None
     outputs = [out, card_path(out)]
     check_apart([*outputs, answers], [run, *files_beside(run), collection, queries, model, passages])
     check_outputs(outputs)
     if answers is not None:
         check_writable(answers)
-    provenance = _provenance(run, collection, queries, model).add("passages", passages)
-    provenance.ahead(card_path(out) is not None)
+    provenance = Provenance("evenrank.rerank").add("run", run).add("collection", collection).add("queries", queries)
+    if is_path(model):
+        provenance.add_model("model", model)
+    provenance.add("passages", passages).ahead(card_path(out) is not None)
     run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
     of_passages = None if passages is None else as_passages(passages)
     provenance.add_card("run", run.card)
     # After the input, as a model on the hub may have to be downloaded.
-    prompts = Prompts(query_prompt, document_prompt)
-    ranker = find_ranker(model, kind=kind, device=device, precision=precision, backend=backend, prompts=prompts)
+    ranker = load_ranker(
+        model,
+        kind=kind,
+        device=device,
+        precision=precision,
+        backend=backend,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+    )
     table = run.table.filter(pl.col("rank") <= depth)
     if of_passages is not None:
         table = passages_in(run, table, of_passages)
@@ -239,14 +252,7 @@ def rerank(
         pairs = pairs.transformed(transform)
     found = score_pairs(ranker, pairs, batch_size, out=out, quiet=quiet)
     check_finite(found.scores, str(model) if is_path(model) else ranker.name)
-    said = ranker_note(ranker.name, found.facts)
-    notes = run.notes if said is None else (*run.notes, said)
-    if found.resumed:
-        notes += (f"{ranker.name}: {found.resumed} of {pairs.size} scores kept from an interrupted run",)
-    if found.truncated is not None:
-        notes += found.truncated.notes(ranker.name)
-    if isinstance(ranker, Scorer):
-        notes += ranker.notes()
+    notes = (*run.notes, *found.notes(ranker, f"of {pairs.size} scores kept from an interrupted run"))
     settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None}
     scored = table.with_columns(pl.Series("score", found.scores))
     result = replace(
@@ -263,8 +269,3 @@ def rerank(
         write_card(result.card or {}, out, provenance)
     found.forget()
     return result
-
-
-def _provenance(run: object, collection: object, queries: object, model: object) -> Provenance:
-    made = Provenance("evenrank.rerank").add("run", run).add("collection", collection).add("queries", queries)
-    return made.add_model("model", model) if is_path(model) else made

@@ -166,18 +166,13 @@ def retrieve_from(
         )
         label, rows = index or address.place, _asked(session, address.url, search, asked, k, paths, quiet)
     else:
-        _refuse(f"an address with http:// or https:// as {arg.source}", index=index, key_env=key_env)
+        for option, value in {"index": index, "key_env": key_env}.items():
+            if value is not None:
+                raise EvenrankError(f"{arg(option)} needs an address with http:// or https:// as {arg.source}")
         facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
         label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
     facts |= {place: one for place, one in (("hits", hits), ("id", id), ("score", score)) if one is not None}
     return _as_run(rows, asked, k, name or label, {"stage": "retrieve", "k": k, **facts})
-
-
-def _refuse(needed: str, **given: object) -> None:
-    """Raises EvenrankError for what is given and says nothing here."""
-    for name, value in given.items():
-        if value is not None:
-            raise EvenrankError(f"{arg(name)} needs {needed}")
 
 
 def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name: str, card: dict[str, object]) -> Run:

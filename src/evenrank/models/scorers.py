@@ -1,4 +1,4 @@
-"""The one way to score pairs of a query and a passage, whatever computes the scores; and how many texts it cuts."""
+"""From a model to the scores of pairs of a query and a passage, and how many of them it cuts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from evenrank.files import EvenrankError, read_texts
-from evenrank.files.errors import quoted
+from evenrank.files import EvenrankError, arg, read_texts
+from evenrank.files.errors import quoted, shown
 from evenrank.files.tokens import word_spans
 from evenrank.files.wording import are, counted, plural
 
 if TYPE_CHECKING:
+    import torch
+    from scipy.sparse import csr_matrix
+    from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer, SparseEncoder
+
+    from .encoders import DotRanker
     from .protocol import Ranker
+
+    Model: TypeAlias = CrossEncoder | SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
 Rows = NDArray[np.int64]
 Unit = Literal["pair", "document", "query"]
@@ -61,7 +68,11 @@ class TextPairs:
     @classmethod
     def of_texts(cls, queries: Sequence[str], passages: Sequence[str]) -> TextPairs:
         """The pairs (queries[i], passages[i])."""
-        return cls(*_distinct(queries, passages))
+        table = pl.DataFrame(
+            {"query_id": queries, "doc_id": passages}, dict.fromkeys(("query_id", "doc_id"), pl.String)
+        )
+        asked, read = (table.select(name, pl.col(name).alias("text")) for name in table.columns)
+        return cls.of_run("the pairs", table, read, asked)
 
     def transformed(self, transform: Callable[[pl.Series], pl.Series]) -> TextPairs:
         """The same pairs with ``transform`` applied to the texts of queries and of documents, each [N]."""
@@ -80,16 +91,6 @@ class TextPairs:
         rows = np.argsort(number, kind="stable")
         window = number[rows] if unit == "query" else number[rows] // size
         return np.split(rows, np.flatnonzero(np.diff(window)) + 1)
-
-
-def _distinct(queries: Sequence[str], passages: Sequence[str]) -> tuple[Rows, Rows, pl.Series, pl.Series]:
-    numbers: list[Rows] = []
-    texts: list[pl.Series] = []
-    for side in (queries, passages):
-        rows: dict[str, int] = {}
-        numbers.append(np.array([rows.setdefault(text, len(rows)) for text in side], np.int64))
-        texts.append(pl.Series(list(rows), dtype=pl.String))
-    return numbers[0], numbers[1], texts[0], texts[1]
 
 
 def _texts_of(ids: pl.Series, texts: pl.DataFrame, before: str, problem: str) -> pl.DataFrame:
@@ -122,22 +123,16 @@ ScoreFunction = Callable[[str, list[str]], ArrayLike]
 class Scorer(ABC):
     """Scores pairs of a query and a passage; :func:`load_ranker` makes one of any model.
 
-    ``name``: the name of the runs that it ranks. ``settings``: what the scores depend on besides the model's files.
+    ``name``: the name of the runs that it ranks. ``unit``: what a window of pairs never splits.
     ``progress_bar``: whether sentence-transformers shows its own. ``truncated``: how many of the passages or pairs
     scored so far the model cut, each distinct one counted once per call; None if it does not show it.
     ``digest``: what computes the SHA-256 of the model's files, if it has any.
     """
 
-    unit: ClassVar[Unit] = "pair"
-    settings = ""
+    unit: Unit = "pair"
     progress_bar = False
     truncated: Truncation | None = None
     digest: Callable[[], str] | None = None
-
-    @property
-    def answers(self) -> str | os.PathLike[str] | None:
-        """The file that keeps what a server has answered; None if there is none."""
-        return None
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -150,20 +145,12 @@ class Scorer(ABC):
         return {"kind": type(self).__name__, "model": self.name, "sha256": self.digest and self.digest()}
 
     @abstractmethod
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        """A function from rows of ``pairs`` to their scores; computes first what all rows share."""
-
     def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
-        """The scores of each window of rows, in order; a scorer may work ahead of the window that is wanted."""
-        yield from map(self.bind(pairs, batch_size), windows)
+        """The scores of each window of rows of ``pairs``, in order; a scorer may work ahead of the wanted window."""
 
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the calls since the last time, besides their scores."""
         return ()
-
-    def keeping_beside(self, out: str | os.PathLike[str] | None) -> Scorer:
-        """The scorer for runs written to ``out``; one that keeps ``answers`` may keep them beside it."""
-        return self
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
         """How many characters of each passage [pairs] the model reads before it truncates; None if unknown."""
@@ -179,8 +166,16 @@ class Scorer(ABC):
         Raises EvenrankError if a score is not finite.
         """
         pairs = TextPairs.of_texts(queries, passages)
-        scores = self.bind(pairs, batch_size)(np.arange(pairs.size)) if pairs.size else np.empty(0)
+        scores = self.scores_of(pairs, batch_size) if pairs.size else np.empty(0)
         check_finite(scores, self.name)
+        return scores
+
+    def scores_of(self, pairs: TextPairs, batch_size: int) -> Scores:
+        """The scores [pairs]."""
+        windows = pairs.windows("query", 1) if self.unit == "query" else [np.arange(pairs.size)]
+        scores = np.empty(pairs.size)
+        for rows, found in zip(windows, self.each(pairs, batch_size, windows), strict=True):
+            scores[rows] = found
         return scores
 
 
@@ -197,12 +192,12 @@ class RankerScorer(Scorer):
     def __init__(self, ranker: Ranker, name: str) -> None:
         super().__init__(name)
         self.ranker = ranker
+        if ranker.kind == "sparse":  # which encodes each passage once for all its queries
+            self.unit = "document"
 
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        def score(rows: Rows) -> Scores:
-            return self.ranker.score(*pairs.texts(rows), batch_size).numpy().astype(np.float64)
-
-        return score
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
+        for rows in windows:
+            yield self.ranker.score(*pairs.texts(rows), batch_size).numpy().astype(np.float64)
 
     def facts(self) -> dict[str, object]:
         parameter = next(self.ranker.parameters())
@@ -219,12 +214,6 @@ class RankerScorer(Scorer):
         return [len(word_spans(text)) for text in texts] if found is None else found
 
 
-class SparseRankerScorer(RankerScorer):
-    """A ranker that encodes each passage once for all its queries."""
-
-    unit = "document"
-
-
 def token_counts(model: object, texts: Sequence[str]) -> list[int] | None:
     """How many tokens a model's ``tokenizer`` makes of each text; None if it has none."""
     tokenizer: Any = getattr(model, "tokenizer", None)
@@ -237,7 +226,7 @@ def token_counts(model: object, texts: Sequence[str]) -> list[int] | None:
 
 
 class FunctionScorer(Scorer):
-    """The scores of a function of a query and its passages, called once for each query of a call."""
+    """The scores of a function of a query and its passages, called once for each query."""
 
     unit = "query"
 
@@ -248,17 +237,11 @@ class FunctionScorer(Scorer):
     def facts(self) -> dict[str, object]:
         return {"kind": "function", "model": self.name}
 
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        def score(rows: Rows) -> Scores:
-            scores = np.empty(len(rows))
-            order = np.argsort(pairs.query[rows], kind="stable")
-            for places in np.split(order, np.flatnonzero(np.diff(pairs.query[rows][order])) + 1):
-                query = str(pairs.queries[int(pairs.query[rows[places[0]]])])
-                passages = pairs.documents.gather(pairs.document[rows[places]]).to_list()
-                scores[places] = self._checked(self.function(query, passages), query, len(passages))
-            return scores
-
-        return score
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
+        for rows in windows:
+            query = str(pairs.queries[int(pairs.query[rows[0]])])
+            passages = pairs.documents.gather(pairs.document[rows]).to_list()
+            yield self._checked(self.function(query, passages), query, len(passages))
 
     def _checked(self, scores: ArrayLike, query: str, expected: int) -> Scores:
         """The scores as an array [expected]. Raises EvenrankError for anything but so many real numbers."""
@@ -272,25 +255,11 @@ class FunctionScorer(Scorer):
         place = f"{self.name}: expected {expected} scores for the query {quoted(query)}"
         if values.ndim != 1 or (len(values) and values.dtype.kind not in "iuf"):
             shape = f" of shape {values.shape}" if values.ndim > 1 else ""
-            raise EvenrankError(f"{place}, as a list of real numbers, found {_described(scores)}{shape}")
+            raise EvenrankError(f"{place}, as a list of real numbers, found {shown(scores)}{shape}")
         if len(values) != expected:
             raise EvenrankError(f"{place}, found {len(values)}")
         return values.astype(np.float64)
 
-
-def _described(value: object) -> str:
-    """A type, with that of the first entry in a list."""
-    name = type(value).__name__
-    if isinstance(value, list | tuple) and value:
-        odd = next((entry for entry in value if isinstance(entry, bool) or not isinstance(entry, int | float)), None)
-        return f"{name} with {type(odd).__name__} {quoted(odd)}" if odd is not None or None in value else name
-    return name
-
-
-if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer, SparseEncoder
-
-    Model: TypeAlias = "CrossEncoder | SentenceTransformer | SparseEncoder | MultiVectorEncoder"
 
 _NO_LIMIT = 10**9
 """Tokenisers without a limit have a larger one."""
@@ -346,46 +315,6 @@ def truncated_in_all(counts: Sequence[Mapping[str, Any] | None]) -> Truncation |
     return sum(known[1:], known[0]) if known and len(known) == len(counts) else None
 
 
-class TruncationCounter:
-    """Counts the rows that a model truncates while it is watched; ``known``: whether its tokeniser shows them."""
-
-    def __init__(self) -> None:
-        self.known = True
-        self.cut = self.of = self.lost_end = 0
-
-    @contextmanager
-    def watching(self, model: Model) -> Iterator[None]:
-        """Looks at what ``model`` tokenises inside, at no more cost than a look."""
-        tokenise, own = model.preprocess, vars(model)
-
-        def looked_at(inputs: Sequence[object], *args: object, **settings: object) -> dict[str, object]:
-            features: dict[str, object] = tokenise(inputs, *args, **settings)
-            self._look(model, inputs, features)
-            return features
-
-        before = own.get("preprocess")
-        own["preprocess"] = looked_at
-        try:
-            yield
-        finally:
-            own.pop("preprocess")
-            if before is not None:
-                own["preprocess"] = before
-
-    def _look(self, model: Model, inputs: Sequence[object], features: dict[str, object]) -> None:
-        rows = truncated_rows(features)
-        if "offsets" in features:
-            # The texts of static embeddings are joined, so that it does not show which were cut.
-            rows = None if max_tokens(model) else [False] * len(inputs)
-        if rows is None:
-            self.known = False
-            return
-        self.of += len(rows)
-        self.cut += sum(rows)
-        if features.get("modality") == "message" and any(rows):
-            self.lost_end += _without_end(features, rows)
-
-
 def truncated_rows(features: object) -> list[bool] | None:
     """Which rows of a tokenised batch were truncated; None if its tokeniser does not show it."""
     encodings = getattr(features, "encodings", None)
@@ -413,6 +342,13 @@ def is_static(model: Model) -> bool:
     return isinstance(model[0], StaticEmbedding)
 
 
+def is_causal(model: Model) -> bool:
+    """Whether the score is a causal language model's: the logit of one word, often less that of another."""
+    from sentence_transformers.cross_encoder.modules import LogitScore
+
+    return any(isinstance(part, LogitScore) for part in model)
+
+
 def max_tokens(model: Model) -> int | None:
     """How many tokens of a passage (of a pair) a model reads, prompts included; None for no limit."""
     module = model[0]
@@ -425,3 +361,331 @@ def max_tokens(model: Model) -> int | None:
         given = getattr(module, "processing_kwargs", {}).get("text", {}).get("max_length")
         limit = given or getattr(module, "document_length", None) or getattr(module, "max_seq_length", None)
     return int(limit) if limit is not None and limit < _NO_LIMIT else None
+
+
+# Similarities computed at once.
+_SIMILARITIES = 1 << 14
+# Batches whose passages' vectors are kept at once, if they are large.
+_BATCHES = 16
+Vectors = TypeVar("Vectors")
+
+
+def encoder_scorer(
+    model: Model, name: str, query_prompt: str | None = None, document_prompt: str | None = None
+) -> EncoderScorer:
+    """The scorer of a model of sentence-transformers.
+
+    Raises EvenrankError for a cross-encoder with several scores per pair, or a prompt that it has no place for.
+    """
+    from sentence_transformers import CrossEncoder, MultiVectorEncoder, SparseEncoder
+
+    if isinstance(model, CrossEncoder):
+        if document_prompt is not None:
+            place = f"a cross-encoder has one prompt, {arg.query_prompt}, before the whole pair"
+            raise EvenrankError(f"{arg.document_prompt}: {place}")
+        if model.num_labels != 1:
+            raise EvenrankError(
+                f"{arg.model}: expected a CrossEncoder with one score per pair, found {model.num_labels}"
+            )
+        return CrossEncoderScorer(model, name, query_prompt)
+    if isinstance(model, SparseEncoder):
+        return SparseScorer(model, name, query_prompt, document_prompt)
+    scorer = LateScorer if isinstance(model, MultiVectorEncoder) else BiEncoderScorer
+    return scorer(model, name, query_prompt, document_prompt)
+
+
+class EncoderScorer(Scorer):
+    """What the models of sentence-transformers share: prompts, how far they read, what they cut.
+
+    ``query_prompt``, ``document_prompt``: in place of those in the model's configuration. ``backend``, ``precision``:
+    how it computes, if not as PyTorch does in the type of its weights.
+    """
+
+    backend = "torch"
+    precision: str | None = None
+    _counts: Literal["passage", "pair"] = "passage"
+    _query_prompts: Sequence[str] = ("query",)
+
+    def __init__(
+        self, model: Model, name: str, query_prompt: str | None = None, document_prompt: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.model = model
+        self.query_prompt = self._prompt(query_prompt, self._query_prompts)
+        self.document_prompt = self._prompt(document_prompt, ("document", "passage", "corpus"))
+        self.reads = max_tokens(model)
+        self.truncated = Truncation(self._counts, self.reads)
+
+    def tokens(self, texts: Sequence[str]) -> list[int] | None:
+        return token_counts(self.model, texts) if texts else []
+
+    def _prompt(self, given: str | None, names: Sequence[str]) -> str:
+        """What is given, else the prompt of the model's configuration that sentence-transformers would take."""
+        prompts = self.model.prompts or {}
+        name = next((name for name in names if name in prompts), self.model.default_prompt_name)
+        return (prompts.get(name) or "") if given is None else given
+
+    def facts(self) -> dict[str, object]:
+        # Others than the largest weights may be kept in another type.
+        largest = max(self.model.parameters(), key=lambda one: one.numel(), default=None)
+        own = "float32" if largest is None else str(largest.dtype).removeprefix("torch.")
+        return {
+            **super().facts(),
+            "query_prompt": self.query_prompt or None,
+            "document_prompt": self.document_prompt or None,
+            "reads": self.reads,
+            "precision": self.precision or own,
+            "backend": self.backend,
+            "device": str(self.model.device),
+        }
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Counts what the model cuts meanwhile, at no more cost than a look, and leaves its mode as it was."""
+        training, own = self.model.training, vars(self.model)
+        tokenise, before = self.model.preprocess, own.get("preprocess")
+
+        def looked_at(inputs: Sequence[object], *args: object, **settings: object) -> dict[str, object]:
+            features: dict[str, object] = tokenise(inputs, *args, **settings)
+            self._count(len(inputs), features)
+            return features
+
+        own["preprocess"] = looked_at
+        try:
+            yield
+        finally:
+            own.pop("preprocess")
+            if before is not None:
+                own["preprocess"] = before
+            self.model.train(training)
+
+    def _count(self, size: int, features: dict[str, object]) -> None:
+        rows = truncated_rows(features)
+        if "offsets" in features:
+            # The texts of static embeddings are joined, so that it does not show which were cut.
+            rows = None if self.reads else [False] * size
+        if rows is None or self.truncated is None:
+            self.truncated = None
+            return
+        lost = _without_end(features, rows) if features.get("modality") == "message" and any(rows) else 0
+        self.truncated = self.truncated.plus(sum(rows), len(rows), lost)
+
+
+class CrossEncoderScorer(EncoderScorer):
+    """The logits of a cross-encoder, or the difference of two logits of a causal language model.
+
+    Its one prompt, an instruction, precedes the query of a pair; in a chat template it is the system's message.
+    """
+
+    model: CrossEncoder
+    _counts = "pair"
+    _query_prompts = ()
+
+    def __init__(self, model: CrossEncoder, name: str, query_prompt: str | None = None) -> None:
+        super().__init__(model, name, query_prompt, "")
+
+    def facts(self) -> dict[str, object]:
+        facts = super().facts() | {"kind": "causal language model" if is_causal(self.model) else "cross-encoder"}
+        del facts["document_prompt"]
+        return facts
+
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
+        from torch.nn import Identity
+
+        from .export import pair_scores, scores_pairs
+
+        for rows in windows:
+            texts = list(zip(*pairs.texts(rows), strict=True))
+            with self._watched():
+                if scores_pairs(self.model):
+                    scores = pair_scores(self.model, texts, self.query_prompt, batch_size)
+                else:
+                    # It sorts its pairs by length, pads each batch to its longest and works in inference mode.
+                    scores = self.model.predict(
+                        texts,
+                        prompt=self.query_prompt,
+                        batch_size=batch_size,
+                        activation_fn=Identity(),
+                        show_progress_bar=self.progress_bar,
+                    )
+            yield np.asarray(scores, np.float64)
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
+        from .encoders import gives_offsets, reads_to
+
+        # A chat template's offsets are those of the text that it makes.
+        if "message" in self.model.modalities or not gives_offsets(self.model, ["a", "a"]):
+            return None
+        return reads_to(self.model, [list(pair) for pair in zip(queries, passages, strict=True)], self.query_prompt)
+
+
+class VectorScorer(EncoderScorer, Generic[Vectors]):
+    """A model's own similarity of the vectors of query and passage; each text is encoded once.
+
+    ``large``: whether vectors are so large that those of few passages are kept at a time.
+    """
+
+    unit = "document"
+    kind = ""
+    large = True
+
+    def queries(self, texts: list[str], batch_size: int) -> Vectors:
+        """The vectors of queries, in at least float32."""
+        training = self.model.training
+        found = self._encoded(self.model.encode_query, texts, self.query_prompt, batch_size)
+        self.model.train(training)
+        return found
+
+    def passages(self, texts: list[str], batch_size: int) -> Vectors:
+        """The vectors of passages, in at least float32; counts those that are cut."""
+        with self._watched():
+            return self._encoded(self.model.encode_document, texts, self.document_prompt, batch_size)
+
+    @abstractmethod
+    def _encoded(self, encode: Callable[..., Any], texts: list[str], prompt: str, batch_size: int) -> Vectors:
+        """The vectors of texts by a method of the model."""
+
+    @abstractmethod
+    def similarities(self, queries: Vectors, query: Rows, passages: Vectors, passage: Rows) -> Scores:
+        """The similarities of the vectors ``queries[query[i]]`` and ``passages[passage[i]]``."""
+
+    def facts(self) -> dict[str, object]:
+        return super().facts() | {"kind": self.kind, "similarity": self.model.similarity_fn_name}
+
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
+        from torch import inference_mode
+
+        queries = self.queries(pairs.queries.to_list(), batch_size)
+        for rows in windows:
+            distinct, place = np.unique(pairs.document[rows], return_inverse=True)
+            step = _BATCHES * batch_size if self.large else max(len(distinct), 1)
+            scores = np.empty(len(rows))
+            for start in range(0, len(distinct), step):
+                passages = self.passages(pairs.documents.gather(distinct[start : start + step]).to_list(), batch_size)
+                inside = np.flatnonzero((place >= start) & (place < start + step))
+                with inference_mode():
+                    for part in np.split(inside, range(_SIMILARITIES, len(inside), _SIMILARITIES)):
+                        query, passage = pairs.query[rows[part]], place[part] - start
+                        scores[part] = self.similarities(queries, query, passages, passage)
+            yield scores
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
+        from .encoders import gives_offsets, reads_to
+
+        if not gives_offsets(self.model, "a", task="document"):
+            return None
+        return reads_to(self.model, passages, self.document_prompt, task="document")
+
+    def _options(self, prompt: str, batch_size: int) -> dict[str, object]:
+        return {"prompt": prompt, "batch_size": batch_size, "show_progress_bar": self.progress_bar}
+
+
+class BiEncoderScorer(VectorScorer["torch.Tensor"]):
+    """One vector a text: a bi-encoder, or static embeddings."""
+
+    model: SentenceTransformer
+    kind = "bi-encoder"
+    large = False
+
+    def facts(self) -> dict[str, object]:
+        return super().facts() | ({"kind": "static embeddings"} if is_static(self.model) else {})
+
+    def _encoded(self, encode: Callable[..., Any], texts: list[str], prompt: str, batch_size: int) -> torch.Tensor:
+        found: torch.Tensor = encode(texts, convert_to_tensor=True, **self._options(prompt, batch_size))
+        return found.float()
+
+    def similarities(self, queries: torch.Tensor, query: Rows, passages: torch.Tensor, passage: Rows) -> Scores:
+        found: Scores = self.model.similarity_pairwise(queries[query], passages[passage]).cpu().numpy()
+        return found
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
+        if not is_static(self.model):
+            return super().reads_to(queries, passages)
+        if self.reads is None:
+            return [len(passage) for passage in passages]
+        texts = [self.document_prompt + passage for passage in passages]
+        found = self.model.tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [max(0, (row.offsets[-1][1] if row.offsets else 0) - len(self.document_prompt)) for row in found]
+
+
+class KeptVectorScorer(BiEncoderScorer):
+    """A dot ranker with a frozen encoder: what it has encoded before, it does not encode again."""
+
+    def __init__(self, ranker: DotRanker, name: str) -> None:
+        super().__init__(ranker.model, name)
+        self.ranker = ranker
+
+    def queries(self, texts: list[str], batch_size: int) -> torch.Tensor:
+        return self._embedded(self.ranker.embed_queries, texts, [[] for _ in texts])
+
+    def passages(self, texts: list[str], batch_size: int) -> torch.Tensor:
+        return self._embedded(self.ranker.embed_passages, [], [texts])
+
+    def _embedded(
+        self, embed: Callable[..., torch.Tensor], queries: list[str], passages: list[list[str]]
+    ) -> torch.Tensor:
+        from torch import inference_mode
+
+        from .protocol import CandidateLists
+
+        encoded = self.ranker.encode(CandidateLists(queries, passages))
+        inputs = {name: value.to(self.model.device) for name, value in encoded.items()}
+        cut = inputs.get("passage_cut")
+        if cut is not None and self.truncated is not None:
+            self.truncated = self.truncated.plus(int(cut.sum()), len(cut))
+        with inference_mode():
+            return embed(**inputs)
+
+
+class SparseScorer(VectorScorer["csr_matrix"]):
+    """A weight for each word of a vocabulary: SPLADE, or one without a neural network for queries."""
+
+    model: SparseEncoder
+    kind = "sparse encoder"
+
+    def _encoded(self, encode: Callable[..., Any], texts: list[str], prompt: str, batch_size: int) -> csr_matrix:
+        from scipy.sparse import csr_matrix, vstack
+
+        # By length, as a call encodes a piece of them; what is kept is sparse.
+        order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
+        parts = []
+        for start in range(0, len(order), _BATCHES * batch_size):
+            piece = [texts[row] for row in order[start : start + _BATCHES * batch_size]]
+            dense = encode(piece, convert_to_sparse_tensor=False, **self._options(prompt, batch_size))
+            parts.append(csr_matrix(dense.float().cpu().numpy()))
+        return vstack(parts, format="csr")[np.argsort(order)].astype(np.float64)
+
+    def similarities(self, queries: csr_matrix, query: Rows, passages: csr_matrix, passage: Rows) -> Scores:
+        first, second = queries[query], passages[passage]
+        name = self.model.similarity_fn_name
+        if name in ("dot", "cosine"):
+            dots = first.multiply(second).sum(1)
+            lengths = 1.0 if name == "dot" else _lengths(first) * _lengths(second)
+            return np.asarray(dots).ravel() / lengths
+        apart = first - second
+        distances = _lengths(apart, 0.0) if name == "euclidean" else np.asarray(abs(apart).sum(1)).ravel()
+        return np.asarray(-distances)
+
+
+def _lengths(rows: csr_matrix, least: float = 1e-12) -> Scores:
+    found: Scores = np.sqrt(np.asarray(rows.multiply(rows).sum(1)).ravel())
+    return np.maximum(found, least)
+
+
+class LateScorer(VectorScorer["list[torch.Tensor]"]):
+    """A vector for each token, and the sum (or mean) over the query's of the greatest similarity: MaxSim."""
+
+    model: MultiVectorEncoder
+    kind = "late interaction"
+
+    def _encoded(
+        self, encode: Callable[..., Any], texts: list[str], prompt: str, batch_size: int
+    ) -> list[torch.Tensor]:
+        return [vectors.float() for vectors in encode(texts, **self._options(prompt, batch_size))]
+
+    def similarities(
+        self, queries: list[torch.Tensor], query: Rows, passages: list[torch.Tensor], passage: Rows
+    ) -> Scores:
+        first, second = [queries[row] for row in query], [passages[row] for row in passage]
+        found: Scores = self.model.similarity_pairwise(first, second).cpu().numpy()
+        return found

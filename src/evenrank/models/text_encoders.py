@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from evenrank.files import EvenrankError
 from evenrank.files.errors import arg, quoted, require_neural
 
-from .encoder_scorers import BiEncoderScorer, SparseScorer
-from .load import Prompts, StoredRanker, find_ranker
-from .scorers import Scorer, Truncation
-from .stored import Architecture, Precision
+from .load import ModelFolder, find_model, load_folder, load_ranker
+from .scorers import BiEncoderScorer, Scorer, SparseScorer, Truncation
 
 if TYPE_CHECKING:
     import torch
@@ -64,15 +62,11 @@ class TextEncoder:
 
     def queries(self, texts: Sequence[str]) -> Encoded:
         """The vectors [texts, d] or weights [texts, terms] of queries."""
-        training = self._scorer.model.training
-        found = self._scorer.queries(list(texts), self._batch_size)
-        self._scorer.model.train(training)
-        return self._rows(found)
+        return self._rows(self._scorer.queries(list(texts), self._batch_size))
 
     def documents(self, texts: Sequence[str]) -> Encoded:
         """The vectors [texts, d] or weights [texts, terms] of documents; counts those that are truncated."""
-        scorer = self._scorer
-        return self._rows(scorer.watched(lambda: scorer.passages(list(texts), self._batch_size)))
+        return self._rows(self._scorer.passages(list(texts), self._batch_size))
 
     def reads_to(self, texts: Sequence[str]) -> list[int] | None:
         """How many characters of each document the model reads before it truncates; None if unknown."""
@@ -103,26 +97,23 @@ class TextEncoder:
 class StoredEncoder:
     """An encoder that is found but not loaded.
 
-    ``path``: the folder, absolute, or the name on the hub; ``sha256``: of the files that loading reads.
+    ``path``: the folder, absolute, or the name on the hub; ``sha256``: of the files that loading reads;
+    ``settings``: of :func:`load_folder`.
     """
 
-    ranker: StoredRanker
+    folder: ModelFolder
     path: str
     sha256: str
-
-    @property
-    def name(self) -> str:
-        """The last part of its folder's or hub's name."""
-        return self.ranker.name
+    settings: Mapping[str, Any]
 
     @property
     def sparse(self) -> bool:
         """Whether it gives weights of terms."""
-        return self.ranker.folder.architecture == "sparse"
+        return self.folder.architecture == "sparse"
 
     def load(self, batch_size: int = 32) -> TextEncoder:
         """Loads the weights. Raises InputError for a model that cannot be used."""
-        return TextEncoder(self.ranker.load(), batch_size, self.path)
+        return TextEncoder(load_folder(self.folder, **self.settings), batch_size, self.path)
 
 
 def find_encoder(
@@ -131,7 +122,8 @@ def find_encoder(
     *,
     device: str | None = None,
     precision: str | None = None,
-    prompts: Prompts | None = None,
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
 ) -> StoredEncoder:
     """An encoder from a folder or a name on the hub, with its digest but without its weights.
 
@@ -142,26 +134,25 @@ def find_encoder(
     if kind not in (None, *_KINDS):
         raise EvenrankError(f"{arg.kind}: expected bi or sparse, found {quoted(kind)}")
     given = os.fspath(model)
-    wanted: Architecture | None = "bi" if kind == "bi" else "sparse" if kind else None
-    computed: Precision = precision or "auto"  # type: ignore[assignment]
-    found = find_ranker(given, kind=wanted, device=device, precision=computed, prompts=prompts or Prompts())
-    assert isinstance(found, StoredRanker)
-    if found.folder.architecture not in _KINDS:
+    found = find_model(given, kind)  # type: ignore[arg-type]
+    if found.architecture not in _KINDS:
         what = {"cross": "cross-encoder", "late": "late-interaction encoder", "kernel": "kernel ranker"}
         raise EvenrankError(
-            f"{given}: a {what[found.folder.architecture]} gives no vector of a text alone, so that it cannot be"
+            f"{given}: a {what[found.architecture]} gives no vector of a text alone, so that it cannot be"
             " indexed: re-rank with it"
         )
     path = os.path.abspath(given) if Path(given).is_dir() else given
-    return StoredEncoder(found, path, found.folder.digest())
+    settings = {"device": device, "precision": precision or "auto"}
+    prompts = {"query_prompt": query_prompt, "document_prompt": document_prompt}
+    return StoredEncoder(found, path, found.digest(), settings | prompts)
 
 
-def given_encoder(model: object, batch_size: int = 32, prompts: Prompts | None = None) -> TextEncoder:
+def given_encoder(
+    model: Any, batch_size: int = 32, *, query_prompt: str | None = None, document_prompt: str | None = None
+) -> TextEncoder:
     """The encoder of a loaded model: a SentenceTransformer, a SparseEncoder or a dot ranker.
 
     Raises EvenrankError for anything else, MissingExtraError without the extra [neural].
     """
     require_neural("an index of vectors")
-    found = find_ranker(model, prompts=prompts or Prompts())
-    assert isinstance(found, Scorer)
-    return TextEncoder(found, batch_size)
+    return TextEncoder(load_ranker(model, query_prompt=query_prompt, document_prompt=document_prompt), batch_size)

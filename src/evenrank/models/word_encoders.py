@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from evenrank.files import EvenrankError
 
-from .protocol import config_file
-from .stored import (
+from .load import (
     RARE_WORDS,
     ModelFolder,
     check_tokeniser,
@@ -29,6 +28,7 @@ from .stored import (
     quiet_loading,
     read_object,
 )
+from .protocol import config_file
 from .vocabulary import padded, words
 from .word_rankers import PASSAGE_START, TKRanker
 

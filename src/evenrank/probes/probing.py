@@ -15,11 +15,11 @@ from evenrank.files import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
 from evenrank.files.errors import arg
-from evenrank.files.provenance import card_path, ranker_note
+from evenrank.files.provenance import card_path
 from evenrank.files.wording import counted
 from evenrank.groups import LexiconLike, load_lexicon, note_lexicon
 from evenrank.models.endpoints import Endpoint, note_model
-from evenrank.models.load import Prompts, RankerLike, StoredRanker, find_ranker
+from evenrank.models.load import RankerLike, load_ranker
 from evenrank.models.rerank import ScoredPairs
 from evenrank.models.scorers import Scorer
 
@@ -134,7 +134,7 @@ def probe(
     """
     if keep is not None and card_path(keep) is None:
         keep = None
-    if isinstance(model, Endpoint | Scorer):
+    if isinstance(model, Endpoint):
         model = model.keeping_beside(keep)
     placebos = placebos or {}
     given = given_variants(variants, placebos)
@@ -148,12 +148,18 @@ def probe(
         check_judged(judged["query_id"], [listing], qrels)
     listed = ProbedList.of(listing, judged, depth, collection, queries, sample, seed)
     pairing = paired(given, placebos, listed, words, seed)
-    prompts = Prompts(query_prompt, document_prompt)
     if model == "bm25" and not os.path.isdir("bm25"):
         from evenrank.search.bm25 import BM25Scorer
 
         model = BM25Scorer(collection, quiet=quiet)
-    ranker = find_ranker(model, kind=kind, device=device, precision=precision, prompts=prompts)
+    ranker = load_ranker(
+        model,
+        kind=kind,
+        device=device,
+        precision=precision,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+    )
     versions, found = score_versions(listed, pairing.texts, ranker, batch_size, keep, quiet)
     varies = ~np.isnan(versions.deviation)
     if not varies.any():
@@ -166,10 +172,7 @@ def probe(
     settings = {"model": named, "ranker": found.facts, "depth": None if run is None else depth}
     settings |= {"sample": sample, "sampled_from": listed.sampled_from, "seed": seed, "batch_size": batch_size}
     settings |= {"lexicon": None if words is None else words.name}
-    scorer = None
-    if any(placebo for _, placebo in pairing.variants):
-        scorer = ranker if isinstance(ranker, Scorer) else ranker.load()
-    lengths = text_lengths(versions.texts, scorer)
+    lengths = text_lengths(versions.texts, ranker if any(placebo for _, placebo in pairing.variants) else None)
     figures = compare(versions, pairing, words, lengths, seed)
     result = ProbeResult(
         ranker.name,
@@ -192,7 +195,7 @@ def _notes(
     listing: Run | None,
     listed: ProbedList,
     pairing: Pairing,
-    ranker: StoredRanker | Scorer,
+    ranker: Scorer,
     found: ScoredPairs,
     seed: int,
 ) -> Iterator[str]:
@@ -206,12 +209,7 @@ def _notes(
     if median < SHORT:
         few = counted(int(median), "passage")
         yield f"half of the lists have {few} or fewer: the standard deviation of so few scores is rough"
-    said = ranker_note(ranker.name, found.facts)
-    yield from () if said is None else (said,)
-    if found.resumed:
-        yield f"{ranker.name}: {found.resumed} scores kept from an interrupted probe"
-    yield from () if found.truncated is None else found.truncated.notes(ranker.name)
-    yield from ranker.notes() if isinstance(ranker, Scorer) else ()
+    yield from found.notes(ranker, "scores kept from an interrupted probe")
 
 
 def _provenance(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,10 @@ from evenrank.files.reading import is_index
 from evenrank.files.types import Array
 
 from .passages import Passages
+
+if TYPE_CHECKING:
+    from evenrank.models.load import Kind
+    from evenrank.models.scorers import Scorer
 
 BM25 = "bm25"
 _IDS = ("id", "source", "file_path")
@@ -71,7 +75,7 @@ class Searching:
     queries: pl.DataFrame
     k: int
     encoding: Any
-    kind: str | None
+    kind: Kind | None
     quiet: bool
 
     def bm25(self) -> SearchResults:
@@ -152,21 +156,18 @@ class Searching:
         """The lists of a model, with its index in ``folder`` (made if it is not there), or in one for this once."""
         if isinstance(model, str) and model == BM25:
             raise EvenrankError(f"{arg.index}: for the vectors of a model, and bm25 has none")
-        from evenrank.models.encoder_scorers import BiEncoderScorer, SparseScorer
-        from evenrank.models.load import Prompts, StoredRanker, find_ranker
+        from evenrank.models.load import find_model, load_ranker
+        from evenrank.models.scorers import BiEncoderScorer, SparseScorer
         from evenrank.search.indexes import build_index, open_index
 
-        prompts = Prompts(self.encoding.query_prompt, self.encoding.document_prompt)
         settings: dict[str, Any] = {"kind": self.kind, "device": self.encoding.device} if is_path(model) else {}
-        ranker = find_ranker(cast(Any, model), prompts=prompts, **settings)
-        if isinstance(ranker, StoredRanker):
-            searches = ranker.folder.architecture in ("bi", "sparse")
-        else:
-            searches = isinstance(ranker, BiEncoderScorer | SparseScorer)
-        if not searches:
-            if folder is not None:
-                raise EvenrankError(f"{arg.index}: {ranker.name} gives no vectors of passages that could be kept")
-            return self._reranked(ranker)
+        if not is_path(model) or find_model(os.fspath(model), self.kind).architecture not in ("bi", "sparse"):
+            prompts = {name: getattr(self.encoding, name) for name in ("query_prompt", "document_prompt")}
+            ranker = load_ranker(cast(Any, model), **prompts, **settings)
+            if not isinstance(ranker, BiEncoderScorer | SparseScorer):
+                if folder is not None:
+                    raise EvenrankError(f"{arg.index}: {ranker.name} gives no vectors of passages that could be kept")
+                return self._reranked(ranker)
         with ExitStack() as opened:
             if folder is None:
                 folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="evenrank-scan-"))) / "index"
@@ -178,12 +179,10 @@ class Searching:
                 build_index(self.source, out=folder, model=model, encoding=self.encoding, quiet=self.quiet)
             return self._indexed(open_index(folder), model)
 
-    def _reranked(self, ranker: Any) -> SearchResults:
+    def _reranked(self, scorer: Scorer) -> SearchResults:
         """BM25's first k, in the order of a ranker that cannot search."""
-        from evenrank.models.load import StoredRanker
         from evenrank.models.rerank import rerank
 
-        scorer = ranker.load() if isinstance(ranker, StoredRanker) else ranker
         first = self.bm25().lists.with_columns(score=-pl.col("rank").cast(pl.Float64))
         run = rerank(
             Run.from_table(first.drop("rank"), BM25),

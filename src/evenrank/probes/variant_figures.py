@@ -14,7 +14,6 @@ from evenrank.files import EvenrankError, Run
 from evenrank.files.errors import quoted
 from evenrank.files.json_values import INLINE, named
 from evenrank.groups import GroupTable, Lexicon, Scoring, score_texts
-from evenrank.models.load import StoredRanker
 from evenrank.models.rerank import ScoredPairs, score_pairs
 from evenrank.models.scorers import Scorer, TextPairs
 from evenrank.stats.compare import Comparison, corrected
@@ -51,7 +50,7 @@ class ScoredVersions:
 def score_versions(
     listed: ProbedList,
     variants: Mapping[str, pl.Series],
-    ranker: StoredRanker | Scorer,
+    ranker: Scorer,
     batch_size: int,
     keep: str | os.PathLike[str] | None,
     quiet: bool,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
@@ -352,7 +352,7 @@ class BM25Scorer(Scorer):
         counts: list[int] = np.bincount(rows, minlength=len(texts)).tolist()
         return counts
 
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
         # The terms of queries get numbers even if the collection lacks them; of passages, only known terms can score.
         asked = self.analyzer.terms(pairs.queries, grow=True)
         terms = asked["term"].to_numpy().astype(np.int64)
@@ -366,7 +366,7 @@ class BM25Scorer(Scorer):
         keys, tf = np.append(keys, -1), np.append(tf, 0)
         idf = self._idf()
 
-        def score(rows: Rows) -> Scores:
+        for rows in windows:
             sizes = np.diff(starts)[pairs.query[rows]]
             row = np.repeat(np.arange(len(rows)), sizes)
             place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -376,9 +376,7 @@ class BM25Scorer(Scorer):
             at = np.searchsorted(keys[:-1], key)
             often = np.where(keys[at] == key, tf[at], 0)
             weights = idf[wanted] * often / np.where(often, often + norm[document], 1)
-            return np.bincount(row, weights, minlength=len(rows)).astype(np.float64)
-
-        return score
+            yield np.bincount(row, weights, minlength=len(rows)).astype(np.float64)
 
     def _idf(self) -> NDArray[np.float64]:
         """Of each term [terms] that the analyzer has met."""

@@ -17,9 +17,8 @@ from evenrank.files import EvenrankError, InputError, Run, as_batches
 from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.wording import counted
-from evenrank.models.load import Prompts
+from evenrank.models.load import downloaded_model
 from evenrank.models.scorers import Truncation
-from evenrank.models.stored import downloaded_model
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder, find_encoder, given_encoder
 
 from .encoded_windows import BATCHES, LARGEST_HALF, encode_windows, read_rows
@@ -104,13 +103,13 @@ class VectorIndex(FirstStage):
     def _load(self, model: object, how: Encoding) -> TextEncoder:
         folder, recorded = self.manifest.path, self._model.get("sha256")
         query = self._prompt("query") if how.query_prompt is None else how.query_prompt
-        prompts = Prompts(query, self._prompt("document"))
+        prompts = {"query_prompt": query, "document_prompt": self._prompt("document")}
         if model is not None and not isinstance(model, str | os.PathLike):
             if recorded is not None:
                 raise EvenrankError(
                     f"{arg.model}: expected the folder or the name of the index's model, found a loaded one"
                 )
-            encoder = given_encoder(model, how.batch_size, prompts)
+            encoder = given_encoder(model, how.batch_size, **prompts)
         else:
             stored = self._stored(model, how, prompts)
             if stored.sha256 != recorded:
@@ -122,7 +121,7 @@ class VectorIndex(FirstStage):
             raise InputError(folder, f"the model {encoder.name} does not fit an index of the kind {self.manifest.kind}")
         return encoder
 
-    def _stored(self, model: str | os.PathLike[str] | None, how: Encoding, prompts: Prompts) -> StoredEncoder:
+    def _stored(self, model: str | os.PathLike[str] | None, how: Encoding, prompts: Mapping[str, str]) -> StoredEncoder:
         folder = self.manifest.path
         place = model if model is not None else self._model.get("path")
         if not isinstance(place, str | os.PathLike):
@@ -138,7 +137,7 @@ class VectorIndex(FirstStage):
         precision = how.precision
         if precision is None and self._model.get("precision") in ("float32", "bfloat16"):
             precision = str(self._model["precision"])
-        return find_encoder(place, kind, device=how.device, precision=precision, prompts=prompts)
+        return find_encoder(place, kind, device=how.device, precision=precision, **prompts)
 
     def _prompt(self, which: str) -> str:
         """The prompt that the index was made with."""
@@ -276,14 +275,14 @@ def build_vector_index(
 
 def _encoder(model: object, encoding: Encoding) -> TextEncoder:
     """What encodes, loaded."""
-    prompts = Prompts(encoding.query_prompt, encoding.document_prompt)
+    prompts = {"query_prompt": encoding.query_prompt, "document_prompt": encoding.document_prompt}
     if not isinstance(model, str | os.PathLike):
         given = [arg(name) for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
         if given:
             raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
-        return given_encoder(model, encoding.batch_size, prompts)
+        return given_encoder(model, encoding.batch_size, **prompts)
     settings = {"device": encoding.device, "precision": encoding.precision}
-    return find_encoder(model, encoding.kind, **settings, prompts=prompts).load(encoding.batch_size)
+    return find_encoder(model, encoding.kind, **settings, **prompts).load(encoding.batch_size)
 
 
 def _write_weights(writer: IndexWriter, rows: Iterator[Encoded], terms: int, name: str) -> None:

@@ -18,7 +18,7 @@ from evenrank.files import Provenance, Run, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted
-from evenrank.models.stored import downloaded_model
+from evenrank.models.load import downloaded_model
 from evenrank.stats.estimate import SIGNIFICANT
 
 from .choice import Validation

@@ -17,7 +17,7 @@ from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import arg, quoted
 from evenrank.files.work import changed
 from evenrank.mitigation import Term
-from evenrank.models.stored import ENCODERS
+from evenrank.models.load import ENCODERS
 
 TERMS: tuple[str, ...] = get_args(Term)
 

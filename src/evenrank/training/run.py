@@ -39,15 +39,15 @@ from evenrank.groups import Scoring, load_lexicon, note_lexicon
 from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.models.encoders import CatRanker, DotRanker
-from evenrank.models.protocol import Ranker, config_file, ranker_class
-from evenrank.models.sparse import SparseRanker
-from evenrank.models.stored import (
+from evenrank.models.load import (
     ENCODERS,
     UnclearKindError,
     find_model,
     load_kernel_ranker,
     states_settings,
 )
+from evenrank.models.protocol import Ranker, config_file, ranker_class
+from evenrank.models.sparse import SparseRanker
 
 from .adversarial import AdversarialRanker, attack, gendered_by_label
 from .card import Origin, audit_validation, write_card

@@ -811,7 +811,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         pairs = TextPairs(self._query, self._document, pl.Series(self._queries), pl.Series(self._documents))
         scorer = load_ranker(model)
         scorer.progress_bar = self.show_progress_bar
-        return scorer.bind(pairs, self.batch_size)(np.arange(pairs.size))
+        return scorer.scores_of(pairs, self.batch_size)
 
     def _add_line(self, path: Path, values: list[float]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

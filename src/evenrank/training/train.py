@@ -23,8 +23,8 @@ from evenrank.files.convert import is_path
 from evenrank.groups import as_labels
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named, term_settings
+from evenrank.models.load import ENCODERS
 from evenrank.models.protocol import Ranker
-from evenrank.models.stored import ENCODERS
 
 from .card import Origin
 from .choice import Choice, Validation

@@ -189,19 +189,19 @@ GOOD = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
 
 
 def with_values(values: Any) -> dict[str, Any]:
-    return {**GOOD, "runs": {"old": GOOD["runs"]["old"], "new": {"measures": {"nDCG@10": {"values": values}}}}}
+    new = {"lengths": [10] * QUERIES, "measures": {"nDCG@10": {"values": values}}}
+    return {**GOOD, "runs": {"old": GOOD["runs"]["old"], "new": new}}
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
         ({k: v for k, v in GOOD.items() if k != "queries"}, "no values of the queries: `evenrank audit"),
-        ({"queries": []}, "expected an object with the key runs"),
-        ([], "expected an object with the key runs"),
+        ([], "not as `evenrank audit … --json F --values` writes it"),
         (GOOD | {"baseline": None}, "`run`: expected the one to gate of old, new"),
-        (GOOD | {"queries": ["1"]}, "expected a value for each of its queries"),
+        (GOOD | {"queries": ["1"]}, "--values` writes it"),
         (with_values(None), "no values of the queries"),
-        (with_values(["x"] * QUERIES), "expected numbers or null"),
+        (with_values(["x"] * QUERIES), "--values` writes it"),
     ],
 )
 def test_audits_that_cannot_be_used(tmp_path: Path, data: Any, said: str) -> None:

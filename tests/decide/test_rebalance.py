@@ -195,7 +195,7 @@ BAD = [
     ({**SCORES, "strength": 0.5, "max_bias": "ARaB@10 <= 1"}, "`strength`: not with `max_bias`"),
     (
         {**SCORES, "max_bias": "ARaB@10 <= 0.2", "queries": {"q0": "t"}, "only_queries": True},
-        "one query cannot be divided",
+        "expected queries to choose on and others to report on, found",
     ),
     ({**SCORES, "strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
     ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
@@ -225,9 +225,9 @@ BAD = [
     ({**SCORES, "max_bias": "ARab@10 <= 1"}, "no measure 'ARab@10'"),
     (
         {**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": ["x"]},
-        "`validation_queries`: the run has none of these 1 query",
+        "expected queries to choose on and others to report on, found 0 and 40",
     ),
-    ({**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": RUN.queries}, "is left to report on"),
+    ({**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": RUN.queries}, "found 40 and 0"),
     ({**SCORES, "strength": 0.5, "qrels": {"x": {"d1": 1}}}, "run drawn: none of its 40 queries is judged in `qrels`"),
     ({**SCORES, "max_bias": "ARaB@10 <= 1", "qrels": {HALF[0]: {"d1": 1}}}, "the qrels judge none of"),
     (

@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from ir_measures import Measure
 
 from evenrank.decide.bound import Bound
 from evenrank.decide.order_figures import OrderFigures
@@ -61,12 +62,9 @@ class Written:
         self.tried.add(step)
         return float(bound.slack(self.figures[step], self.figures[0]))
 
-    def figure(self, bound: Bound, step: int) -> float:
+    def figure(self, measure: Measure, step: int) -> float:
         self.tried.add(step)
         return float(self.figures[step])
-
-    def size(self, bound: Bound, step: int) -> float:
-        return abs(float(self.figures[step]))
 
 
 def chosen(figures: Array, text: str, what: str = "max_bias") -> tuple[int, int]:
@@ -113,9 +111,9 @@ class Both(Written):
         self.figures = self.by_measure[str(bound.measure).removesuffix("@10")]
         return super().slack(bound, step)
 
-    def figure(self, bound: Bound, step: int) -> float:
-        self.slack(bound, step)
-        return super().figure(bound, step)
+    def figure(self, measure: Measure, step: int) -> float:
+        self.figures = self.by_measure[str(measure).removesuffix("@10")]
+        return super().figure(measure, step)
 
 
 def test_a_strength_that_meets_and_keeps() -> None:

@@ -2,87 +2,100 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from evenrank import options as opt
 
 if TYPE_CHECKING:
-    from evenrank import Endpoint as EvenrankEndpoint
-
-ApiName = Literal["cohere", "tei", "openai"]
-Endpoint = Annotated[
-    str | None,
-    opt.Option(
-        "A server that ranks: its address up to /rerank or /embeddings, or with it.",
-        needs=("api",),
-        flag="--endpoint",
-        metavar="URL",
-        panel="Model",
-    ),
-]
-Api = Annotated[
-    ApiName | None,
-    opt.Option(
-        "What it speaks: cohere (also Jina, vLLM, infinity), tei (Text Embeddings Inference), or openai (embeddings,"
-        " whose cosine is the score).",
-        needs=("url",),
-        metavar="API",
-        panel="Model",
-    ),
-]
-KeyEnv = Annotated[
-    str | None,
-    opt.Option(
-        "endpoint: the environment variable with the key to send.",
-        needs=("url",),
-        metavar="NAME",
-        panel="Model",
-        rare=True,
-    ),
-]
-Concurrency = Annotated[
-    int | None,
-    opt.Option(
-        "endpoint: requests in flight (default: 4).", range=opt.CONCURRENCY, needs=("url",), panel="Model", rare=True
-    ),
-]
-Timeout = Annotated[
-    float | None,
-    opt.Option(
-        "endpoint: seconds for an answer (default: 60).", range=opt.SECONDS, needs=("url",), panel="Model", rare=True
-    ),
-]
-_ANSWERS = "endpoint: the file that keeps its answers, so that nothing is asked twice"
-Answers = Annotated[
-    str | None,
-    opt.Option(f"{_ANSWERS} (default: OUT.answers.sqlite).", metavar="FILE", needs=("url",), panel="Model", rare=True),
-]
-EndpointAnswers = Annotated[
-    str | None,
-    opt.Option(
-        f"{_ANSWERS} (default: beside --json or --report, with .answers.sqlite at the end of its name).",
-        needs=("url",),
-        metavar="FILE",
-        panel="Model",
-        rare=True,
-    ),
-]
-"""Where ``--answers`` is something else."""
+    from evenrank import Endpoint
 
 
-def chosen(
-    model: str | None, url: str | None, api: ApiName | None, *, beside: str | None = None, **settings: Any
-) -> str | EvenrankEndpoint | None:
-    """The model that the options name; without a file of ``answers``, an endpoint's are kept beside ``beside``.
+@dataclass(frozen=True)
+class EndpointOptions:
+    """The options of an endpoint; ``endpoint_answers`` are the ``answers`` where that option is something else."""
 
-    ``settings``: ``key_env``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``.
-    """
-    if url is None or api is None:
+    url: Annotated[
+        str | None,
+        opt.Option(
+            "A server that ranks: its address up to /rerank or /embeddings, or with it.",
+            needs=("api",),
+            flag="--endpoint",
+            metavar="URL",
+            panel="Model",
+        ),
+    ] = None
+    api: Annotated[
+        Literal["cohere", "tei", "openai"] | None,
+        opt.Option(
+            "What it speaks: cohere (also Jina, vLLM, infinity), tei (Text Embeddings Inference), or openai"
+            " (embeddings, whose cosine is the score).",
+            needs=("url",),
+            metavar="API",
+            panel="Model",
+        ),
+    ] = None
+    key_env: Annotated[
+        str | None,
+        opt.Option(
+            "endpoint: the environment variable with the key to send.",
+            needs=("url",),
+            metavar="NAME",
+            panel="Model",
+            rare=True,
+        ),
+    ] = None
+    concurrency: Annotated[
+        int | None,
+        opt.Option(
+            "endpoint: requests in flight (default: 4).",
+            range=opt.CONCURRENCY,
+            needs=("url",),
+            panel="Model",
+            rare=True,
+        ),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        opt.Option(
+            "endpoint: seconds for an answer (default: 60).",
+            range=opt.SECONDS,
+            needs=("url",),
+            panel="Model",
+            rare=True,
+        ),
+    ] = None
+    answers: Annotated[
+        str | None,
+        opt.Option(
+            "endpoint: the file that keeps its answers, so that nothing is asked twice (default: OUT.answers.sqlite).",
+            metavar="FILE",
+            needs=("url",),
+            panel="Model",
+            rare=True,
+        ),
+    ] = None
+    endpoint_answers: Annotated[
+        str | None,
+        opt.Option(
+            "endpoint: the file that keeps its answers, so that nothing is asked twice (default: beside --json or"
+            " --report, with .answers.sqlite at the end of its name).",
+            needs=("url",),
+            metavar="FILE",
+            panel="Model",
+            rare=True,
+        ),
+    ] = None
+
+
+def chosen(model: str | None, endpoint: dict[str, Any], *, beside: str | None = None) -> str | Endpoint | None:
+    """The model that the options name; without a file of ``answers``, an endpoint's are kept beside ``beside``."""
+    if endpoint["url"] is None:
         return model
     from evenrank import Endpoint
 
-    found = {name.removeprefix("endpoint_"): value for name, value in settings.items() if value is not None}
-    return Endpoint(url, api, model=model, **found).keeping_beside(beside)
+    given = {name.removeprefix("endpoint_"): value for name, value in endpoint.items() if value is not None}
+    return Endpoint(**given, model=model).keeping_beside(beside)
 
 
 def answers_of(model: object) -> str | None:

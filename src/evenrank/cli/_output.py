@@ -6,11 +6,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import typer
-
-from evenrank import _command
 
 if TYPE_CHECKING:
     from evenrank.results.result import Result
@@ -21,23 +19,11 @@ STANDARD = "-"
 """The file name that means standard output."""
 
 
-class PerQuery(Protocol):
-    """A result with a value per query."""
-
-    def per_query(self, path: str, /) -> object:
-        """Writes them as CSV."""
-
-
 def say(text: str, *, err: bool = False) -> None:
     """Prints lines that may contain ids, words and file names, without what would control a terminal."""
     from evenrank.files.errors import plain, readable
 
     typer.echo(readable("\n".join(map(plain, text.split("\n")))), err=err)
-
-
-def will_write(*paths: str | None) -> None:
-    """Computes digests of the input while it is read if one of these files, which contain them, was asked for."""
-    _command.writes.set(any(path is not None for path in paths))
 
 
 def refuse_standard(*paths: str | None) -> None:
@@ -96,7 +82,8 @@ def emit(
     report: str | None,
     *,
     full: bool = False,
-    per_query: tuple[PerQuery, str | None] | None = None,
+    per_query: str | None = None,
+    to_csv: Callable[[str], object] | None = None,
     to_json: Callable[[str], object] | None = None,
     text: str | None = None,
     err: bool = False,
@@ -105,19 +92,19 @@ def emit(
 
     ``text``: what is printed instead; ``err``: on standard error.
 
-    If one of the files is standard output, nothing else goes there. ``to_json``: how JSON is written, if not as usual.
+    If one of the files is standard output, nothing else goes there. ``to_json``: how JSON is written, if not as usual;
+    ``to_csv``: how the values ``per_query`` are.
     """
-    values_by_query, rows_path = per_query or (None, None)
-    with target(json) as values, target(rows_path) as rows:
+    with target(json) as values, target(per_query) as rows:
         if values:
             (to_json or result.to_json)(values)
-        if rows and values_by_query is not None:
-            values_by_query.per_query(rows)
+        if rows and to_csv is not None:
+            to_csv(rows)
         if report is not None:
             result.report(report)
-    if text is not None and STANDARD not in (json, rows_path):
+    if text is not None and STANDARD not in (json, per_query):
         say(text)
-    elif STANDARD not in (json, rows_path):
+    elif STANDARD not in (json, per_query):
         show(result, full=full, more=() if report is not None else ("--report FILE",), err=err)
     if report is not None:
         say(f"report: {report}", err=True)

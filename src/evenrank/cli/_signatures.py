@@ -305,13 +305,11 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
         if files:
             _name_files(typed, declared)
         otherwise = {name: one.otherwise for name, one in declared.items()}
-        given = {name: otherwise.get(name) if value == [] else value for name, value in typed.items()}
+        given = typed | {name: default for name, default in otherwise.items() if typed[name] in (None, [])}
         check_conditions(given, otherwise, {name: one.option for name, one in declared.items()})
         values = {}
         for name, chosen in options.items():
-            found = Values(
-                {one.name: one.otherwise if typed[one.name] in (None, []) else typed[one.name] for one in chosen}
-            )
+            found = Values({one.name: given[one.name] for one in chosen})
             read = (found[one.name] for one in chosen if one.option.reads)
             found.read = tuple(path for value in read for path in (value if isinstance(value, list) else [value]))
             found.changed = tuple(one.name for one in chosen if found[one.name] != one.otherwise)

@@ -26,14 +26,6 @@ _OF_GROUPS = ("labels", "group_column", "intersect", "neutral")
 """Where the groups of people in a table are, as those of labels are."""
 _OF_SQL = ("measures", "lexicon", "group_column", "poles")
 """What the query for a warehouse depends on."""
-_COMPARED = "sums know no judgements and compare no runs"
-_REFUSED = {
-    ("dialect", "labels"): "{arg.group_column} names the label column",
-    ("sums", "measures"): "the measures are chosen with {arg.dialect}",
-    ("sums", "qrels"): _COMPARED,
-    ("sums", "baseline"): _COMPARED,
-}
-"""Why an option is not given beside another."""
 
 
 def command(
@@ -87,8 +79,9 @@ def command(
         beside += [name for name, (value, _) in others.items() if value is not None and name != instead]
         if beside or values:
             other = [*beside, "values"][0]
-            why = _REFUSED.get((instead, other), "an audit is of runs, of people in a table, or of sums")
-            raise EvenrankError(f"{arg(instead)} or {arg(other)}: {why.format(arg=arg)}")
+            raise EvenrankError(
+                f"{arg(instead)} or {arg(other)}: an audit is of runs, of people in a table, or of sums"
+            )
     if sums is not None and len(sums) > 1:
         raise EvenrankError(f"{arg.sums}: expected one file, found {len(sums)}: sums compare no runs")
     if dialect is not None:
@@ -101,17 +94,17 @@ def command(
     if table is not None:
         _output.check(report=report, streams=(json, per_query), inputs=(table, given["labels"]))
         check_csv(per_query)
-        _output.will_write(json, report)
         found = impact_ratios(table, **people, **{name: given[name] for name in _OF_GROUPS})
         shown = found.impact_text() if tables else None
-        _output.emit(found, json, report, full=full, per_query=(found, per_query), text=shown)
+        _output.emit(found, json, report, full=full, per_query=per_query, to_csv=found.per_query, text=shown)
         return
     runs = named_runs(sums if sums is not None else given["runs"] or [])
     inputs = (*runs.values(), *files_beside(*runs.values()), *given.read)
     _output.check(report=report, streams=(json, per_query), inputs=inputs)
     check_csv(per_query)
-    _output.will_write(json, report)
     result = audit(**{**given, "runs": runs}) if sums is None else audit_sums(sums[0])
     to_json = functools.partial(result.to_json, values=values)
     shown = result.impact_text() if tables else None
-    _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json, text=shown)
+    _output.emit(
+        result, json, report, full=full, per_query=per_query, to_csv=result.per_query, to_json=to_json, text=shown
+    )

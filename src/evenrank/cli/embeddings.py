@@ -57,7 +57,6 @@ def debias(
     outputs = (*vector_files(given["out"]), *(path for path in (json, specific_out) if path != _output.STANDARD))
     check_apart(outputs, given.read)
     _output.check(_vector_file(given["out"]), streams=(json, specific_out))
-    _output.will_write(json)
     result = debias_file(**given)
     with _output.target(specific_out) as words_path, _output.target(json) as values_path:
         if words_path:
@@ -80,7 +79,6 @@ def audit(
     from evenrank.search.embeddings_audit import EvaluationSettings, audit_file, parse_analogy
 
     _output.check(report=report, streams=(json,), inputs=given.read)
-    _output.will_write(json, report)
     analogies = [parse_analogy(text) for text in given["analogies"]] if given["analogies"] else None
     result = audit_file(**{**given, "analogies": analogies}, settings=EvaluationSettings(**evaluation))
     _output.emit(result, json, report, full=full)

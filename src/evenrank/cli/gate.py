@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
-from contextlib import suppress
+import re
 from os.path import isfile
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +13,6 @@ from evenrank._command import arg
 
 from . import _output
 from ._signatures import From, Values
-
-if TYPE_CHECKING:
-    from evenrank import GateResult
 
 EXAMPLES = r"""
 # May the new run take the old one's place?
@@ -45,7 +39,9 @@ def command(
         ),
     ],
     *,
-    budget: Annotated[str | None, opt.Option("The rules (TOML).", reads=True)] = None,
+    budget: Annotated[
+        str | None, opt.Option("The rules (TOML).", reads=True, excludes=("init",), unless=("init", "check"))
+    ] = None,
     init: Annotated[
         str | None, opt.Option("Write a budget that these queries can check.", metavar="FILE", panel="Output")
     ] = None,
@@ -65,19 +61,17 @@ def command(
     github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.", panel="Output")] = False,
 ) -> None:
     import evenrank
+    from evenrank.decide.budget import as_budget
     from evenrank.files import write_text
+    from evenrank.files.provenance import files_beside
 
     if check:
-        from evenrank.decide.budget import as_budget
-
         for path in runs:
             as_budget(path)
         return
-    _check_named(runs)
-    alone = runs[0] if len(runs) == 1 else ""
-    # What is not there is named by its ending.
-    absent = alone.lower().endswith(".json") and "=" not in alone and not isfile(alone)
-    made = alone if absent or _is_audit(alone) else None
+    made = next(filter(_is_audit, runs), None)
+    if made is not None and len(runs) > 1:
+        raise evenrank.EvenrankError(f"{made}: an audit's JSON stands alone, without runs beside it and without a name")
     named = {} if made else evenrank.named_runs(runs)
     base = own["baseline"]
     first = next((name for name in named if name != base), None)
@@ -87,11 +81,8 @@ def command(
         if base in named:
             raise evenrank.EvenrankError(f"{arg.baseline}: expected a name of its own, found {base!r} twice")
         named |= more
-    if (budget is None) == (init is None):
-        raise evenrank.EvenrankError(f"expected {arg.budget}, or {arg.init} to make one")
-    inputs = (made, budget, *own.read, *_files(named.values()), *audited.read)
+    inputs = (made, budget, *own.read, *named.values(), *files_beside(*named.values()), *audited.read)
     _output.check(junit, streams=(json, markdown, init), inputs=inputs)
-    _output.will_write(json)
     if made is not None:
         for name in audited.changed:
             raise evenrank.EvenrankError(f"{arg(name)} belongs to an audit of runs; the JSON is of one that was made")
@@ -108,58 +99,12 @@ def command(
     if made is not None:
         result = evenrank.gate(made, **{**own, "budget": budget, "baseline": base})
     else:
-        from evenrank.decide.budget import as_budget
-
         rules = as_budget(budget)  # type: ignore[arg-type]
         if audited["qrels"] is None:
             rules.check_unjudged()
         measured = evenrank.audit(named, **audited, baseline=base, measures=rules.measures)
         run = first if own["run"] is None else own["run"]
         result = evenrank.gate(measured, budget=rules, run=run, correction=own["correction"])
-    _write(result, json, junit, markdown, strict, full)
-    if github:
-        _output.say(result.annotations(strict=strict), err=_output.STANDARD in (json, markdown))
-    raise typer.Exit(result.status(strict=strict))
-
-
-def _files(runs: Collection[object]) -> tuple[object, ...]:
-    """The runs and the files beside them; without runs the readers of runs are not loaded."""
-    if not runs:
-        return ()
-    from evenrank.files.provenance import files_beside
-
-    return (*runs, *files_beside(*runs))
-
-
-def _is_audit(path: str) -> bool:
-    """Whether a file is a result's JSON, by its keys: a run may be JSON, too."""
-    with suppress(OSError, ValueError, RecursionError):
-        if isfile(path):
-            with open(path, encoding="utf-8") as file:
-                head = file.read(1000)
-                found = json.loads(head + file.read()) if head.lstrip().startswith("{") else None
-            return isinstance(found, dict) and not found.keys().isdisjoint(("evenrank", "runs"))
-    return False
-
-
-def _check_named(runs: Collection[str]) -> None:
-    """Raises EvenrankError for a file among the runs that is none: a budget, or an audit beside others."""
-    from evenrank import EvenrankError
-
-    for run in runs:
-        if PurePath(run).suffix.lower() == ".toml":
-            raise EvenrankError(f"{run}: not a run; a budget is named by {arg.budget}")
-        named = "=" in run and not isfile(run)
-        if (named or len(runs) > 1) and _is_audit(run.partition("=")[2] if named else run):
-            raise EvenrankError(f"{run}: an audit's JSON stands alone, without runs beside it and without a name")
-
-
-def _write(
-    result: GateResult, json: str | None, junit: str | None, markdown: str | None, strict: bool, full: bool
-) -> None:
-    """Writes the files that were asked for, and then prints the rules."""
-    from evenrank.files import write_text
-
     with _output.target(json) as values, _output.target(markdown) as table:
         if values:
             result.to_json(values)
@@ -169,3 +114,14 @@ def _write(
             write_text(junit, result.junit(strict=strict))
     if _output.STANDARD not in (json, markdown):
         _output.say(result.table(full=full, width=120 if full else _output.SCREEN))
+    if github:
+        _output.say(result.annotations(strict=strict), err=_output.STANDARD in (json, markdown))
+    raise typer.Exit(result.status(strict=strict))
+
+
+def _is_audit(path: str) -> bool:
+    """Whether a file is an audit's JSON, by its first key: a run may be JSON, too; by its name if it is not there."""
+    if not isfile(path):
+        return path.lower().endswith(".json") and "=" not in path
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return re.match(r'\s*\{\s*"(evenrank|queries|runs)"', file.read(100)) is not None

@@ -62,7 +62,6 @@ def check(
     from evenrank import check_lexicon
 
     _output.check(report=report, streams=(json,), inputs=given.read)
-    _output.will_write(json, report)
     _output.emit(check_lexicon(**given), json, report, full=full)
 
 

@@ -53,7 +53,6 @@ def answers(
     from evenrank import position_answers
 
     _output.check(report=report, streams=(json,), inputs=given.read)
-    _output.will_write(json, report)
     _output.emit(position_answers(**given), json, report, full=full)
 
 
@@ -70,7 +69,6 @@ def similarity(
 
     require_neural("position similarity")
     _output.check(report=report, streams=(json,), inputs=given.read)
-    _output.will_write(json, report)
     result = position_similarity(**given, quiet=quiet)
     _output.emit(result, json, report, full=full)
 
@@ -82,12 +80,7 @@ def sensitivity(
     ] = None,
     *,
     given: Annotated[Values, From("probes.sensitivity", "position_sensitivity")],
-    url: _models.Endpoint = None,
-    api: _models.Api = None,
-    key_env: _models.KeyEnv = None,
-    concurrency: _models.Concurrency = None,
-    timeout: _models.Timeout = None,
-    endpoint_answers: _models.EndpointAnswers = None,
+    endpoint: Annotated[Values, From("cli._models", "EndpointOptions", without=("answers",))],
     full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
@@ -96,17 +89,15 @@ def sensitivity(
     from evenrank import position_sensitivity
     from evenrank.files.errors import require_neural
 
-    if model is not None and url is None:
+    if model is not None and endpoint["url"] is None:
         require_neural("position sensitivity")
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
-    chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
+    chosen = _models.chosen(model, endpoint, beside=beside)
     assert chosen is not None
     _output.check(
         _models.answers_of(chosen),
         report=report,
         streams=(json,),
-        inputs=(model if url is None else None, *given.read),
+        inputs=(model if endpoint["url"] is None else None, *given.read),
     )
-    _output.will_write(json, report)
     _output.emit(position_sensitivity(chosen, **given, quiet=quiet), json, report, full=full)

@@ -36,12 +36,7 @@ def command(
     ] = None,
     *,
     given: Annotated[Values, From("probes.probing", "probe")],
-    url: _models.Endpoint = None,
-    api: _models.Api = None,
-    key_env: _models.KeyEnv = None,
-    concurrency: _models.Concurrency = None,
-    timeout: _models.Timeout = None,
-    endpoint_answers: _models.EndpointAnswers = None,
+    endpoint: Annotated[Values, From("cli._models", "EndpointOptions", without=("answers",))],
     full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
@@ -51,22 +46,20 @@ def command(
     from evenrank.files.provenance import files_beside
     from evenrank.probes.variant_files import manifest_path
 
-    model, named = _variants(given["variants"], words or [], url is not None)
+    model, named = _variants(given["variants"], words or [], endpoint["url"] is not None)
     placebos = _placebos(given["placebos"] or [], list(named))
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
-    chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
+    chosen = _models.chosen(model, endpoint, beside=beside)
     if chosen is None:
         raise evenrank.EvenrankError(f"expected MODEL, or {arg.url}")
     read = [path for path in (*named.values(), *placebos.values()) if path is not None]
-    own = (model if url is None else None, *given.read, *files_beside(given["run"]))
+    own = (model if endpoint["url"] is None else None, *given.read, *files_beside(given["run"]))
     _output.check(
         _models.answers_of(chosen),
         report=report,
         streams=(json,),
         inputs=(*own, *read, *map(manifest_path, read)),
     )
-    _output.will_write(json, report)
     lexicon = None if given["lexicon"] == "none" else given["lexicon"]
     asked = {**given, "variants": named, "placebos": placebos, "lexicon": lexicon}
     result = evenrank.probe(chosen, **asked, keep=beside, quiet=quiet)

@@ -41,7 +41,6 @@ def command(
         raise EvenrankError(f"expected {arg.out}: where to write the new run")
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(report, card, streams=(out, json), inputs=(*given.read, *files_beside(given["run"])))
-    _output.will_write(json, report, card)
     named = run_name(out) if out != _output.STANDARD else "rebalanced"
     try:
         with _output.target(out) as path:

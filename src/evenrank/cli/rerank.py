@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from evenrank import options as opt
 
@@ -41,12 +41,7 @@ def command(
         str | None,
         opt.Option("Mask a lexicon's words in queries and passages.", flag="--blind", metavar="LEXICON"),
     ] = None,
-    url: _models.Endpoint = None,
-    api: _models.Api = None,
-    key_env: _models.KeyEnv = None,
-    concurrency: _models.Concurrency = None,
-    timeout: _models.Timeout = None,
-    answers: _models.Answers = None,
+    endpoint: Annotated[Values, From("cli._models", "EndpointOptions", without=("endpoint_answers",))],
     quiet: opt.Quiet = False,
 ) -> None:
     from functools import partial
@@ -55,8 +50,7 @@ def command(
     from evenrank.files import check_apart
     from evenrank.files.wording import counted
 
-    settings: dict[str, Any] = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout, "answers": answers}
-    chosen = _models.chosen(model, url, api, **settings)
+    chosen = _models.chosen(model, endpoint)
     assert chosen is not None
     _output.refuse_standard(out)
     # The library sees the words of a lexicon, not its file.

@@ -31,12 +31,7 @@ def command(
         str | None,
         opt.Option("Write every document of a loss: cause, tab, id.", metavar="FILE", panel="Output"),
     ] = None,
-    url: _models.Endpoint = None,
-    api: _models.Api = None,
-    key_env: _models.KeyEnv = None,
-    concurrency: _models.Concurrency = None,
-    timeout: _models.Timeout = None,
-    endpoint_answers: _models.EndpointAnswers = None,
+    endpoint: Annotated[Values, From("cli._models", "EndpointOptions", without=("answers",))],
     full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
@@ -46,10 +41,9 @@ def command(
     from evenrank.files import write_text
 
     model = given.pop("model")
-    asks = model is not None or url is not None or any(given[name] is not None for name in ("index", "run"))
+    asks = model is not None or endpoint["url"] is not None or any(given[name] is not None for name in ("index", "run"))
     queries_to = save_queries if asks or save_queries is not None else QUERIES
     _output.check(queries_to, lost, report=report, streams=(json,), inputs=given.read)
-    _output.will_write(queries_to, lost, json, report)
     if queries_to is not None:
         from evenrank.probes.scan import describe_collection
 
@@ -61,8 +55,7 @@ def command(
             _output.say(described)
             return
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
-    chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
+    chosen = _models.chosen(model, endpoint, beside=beside)
     _output.check(_models.answers_of(chosen))
     result = evenrank.scan(model=chosen, **given, quiet=quiet)
     if lost is not None:

@@ -30,8 +30,6 @@ class RuleValues:
         sample: What the values owe to labels that were drawn; None of others.
         greatest: The largest size that a query's value can have; None where that is not known.
         partly_labelled: Whether documents without a label could change the figure.
-        unequal_depth: Whether the audit says that the run's lists and its baseline's differ in length; None where it
-            does not tell.
     """
 
     parts: tuple[Array, ...]
@@ -39,7 +37,6 @@ class RuleValues:
     sample: LabelSample | None = None
     greatest: float | None = None
     partly_labelled: bool = False
-    unequal_depth: bool | None = None
 
     @property
     def few_labels(self) -> bool:
@@ -64,7 +61,7 @@ class Audited:
         queries: The number of queries, the length Q of every array.
         facts: What the measures are, by their texts.
         values: The values of a rule's quantity of a run. Raises EvenrankError where the audit has none.
-        lengths: How many documents each query [Q] has, by run; NaN where the run lacks it. Of some runs unknown.
+        lengths: How many documents each query [Q] has, by run; NaN where the run lacks it.
         query_group: The group of each query; None where no groups were given.
         clusters: The cluster of each query [Q], as whole numbers; None where queries are independent.
         poles: The groups that signed measures compare, the positive one first; None where the audit does not tell.
@@ -147,16 +144,14 @@ class Audited:
         return self.values(run, rule).within(self.inside(rule))
 
     def both_have(self, runs: Sequence[str]) -> Array:
-        """Which queries [Q] all of these runs have, as far as the audit tells."""
-        known = [self.lengths[run] for run in runs if run in self.lengths]
-        return ~np.isnan(np.stack(known)).any(axis=0) if known else np.ones(self.queries, np.bool_)
+        """Which queries [Q] all of these runs have."""
+        has: Array = np.logical_and.reduce([~np.isnan(self.lengths[run]) for run in runs])
+        return has
 
-    def unequal_depth(self, run: str, rule: Rule, other: str) -> bool | None:
-        """Whether depth rather than order may decide a comparison; None if the audit does not tell."""
-        if run in self.lengths and other in self.lengths:
-            inside = self.inside(rule)
-            return unequally_deep(self.lengths[run][inside], self.lengths[other][inside], rule.facts.cutoff)
-        return self.values(run, rule).unequal_depth if other == self.own_baseline else None
+    def unequal_depth(self, run: str, rule: Rule, other: str) -> bool:
+        """Whether depth rather than order may decide a comparison."""
+        inside = self.inside(rule)
+        return unequally_deep(self.lengths[run][inside], self.lengths[other][inside], rule.facts.cutoff)
 
 
 def greatest_of(rule: Rule, values: Sequence[RuleValues]) -> float:

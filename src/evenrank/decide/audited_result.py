@@ -24,12 +24,11 @@ def audited_result(result: AuditFigures) -> Audited:
     def values(run: str, rule: Rule) -> RuleValues:
         return _values(result, run, rule)
 
-    known = {str(measure): Facts.of(facts(measure)) for measure in result.measures}
     return Audited(
         runs=tuple(result),
         own_baseline=result.baseline,
         queries=len(result.queries),
-        facts={name: fact for name, fact in known.items() if fact is not None},
+        facts={str(measure): Facts.of(facts(measure)) for measure in result.measures},
         values=values,
         lengths={run.name: run.lengths for run in result.runs if run.lengths is not None},
         query_group=None if result.query_group is None else result.query_group.to_list(),
@@ -46,7 +45,7 @@ def _values(result: AuditFigures, run: str, rule: Rule) -> RuleValues:
     if rule.measure not in figures:
         raise not_measured(rule, list(figures))
     figure = figures[rule.measure]
-    known, compared = figure.known, figure.vs_baseline
+    known = figure.known
     effect = figure.vs_random_order if rule.quantity == "vs_random_order" else figure.vs_ideal_order
     if rule.quantity != "figure" and effect is None:
         raise no_quantity(rule, run)
@@ -58,7 +57,6 @@ def _values(result: AuditFigures, run: str, rule: Rule) -> RuleValues:
         quantity.sample,
         greatest=figure.greatest if figure.greatest is not None and np.isfinite(figure.greatest) else None,
         partly_labelled=figure.sample is None and known is not None and known.rows != known.of,
-        unequal_depth=None if compared is None else compared.unequal_depth,
     )
 
 

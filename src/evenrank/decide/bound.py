@@ -15,9 +15,7 @@ from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.json_values import LEFT_OUT, fields_of
 from evenrank.files.types import EQUAL, Array
 from evenrank.measures import facts, is_bias, parse_measure, resolve
-from evenrank.results.table import (
-    Interval,
-)
+from evenrank.results.table import Interval
 from evenrank.stats.bounds import BoundTest, bound_mean, limit_absolute, margin_absolute
 from evenrank.stats.bounds import outcome as outcome_of
 from evenrank.stats.compare import Zeros
@@ -70,20 +68,14 @@ class Bound:
         percent = bool(found["percent"])
         return cls(" ".join(text.split()), measure, at_most, value / 100 if percent else value, percent)
 
-    def figure(self, means: Array) -> Array:
-        """The figures, with their signs, from means over queries [...]."""
-        return resolve(self.measure).combine([means])
+    def size(self, figure: float) -> float:
+        """What is compared of a figure."""
+        return abs(figure) if resolve(self.measure).signed else figure
 
-    def size(self, means: Array) -> Array:
-        """The figures that are compared, from means over queries [...]."""
-        figures = self.figure(means)
-        return np.abs(figures) if resolve(self.measure).signed else figures
-
-    def slack(self, means: Array, of_run: Array) -> Array:
-        """How far figures are within the bound [...], below 0 where they are not; ``of_run``: the run's own means."""
+    def slack(self, figure: float, of_run: float) -> float:
+        """How far a figure is within the bound, below 0 where it is not; ``of_run``: the run's own."""
         limit = self.value * self.size(of_run) if self.relative else self.value
-        slack: Array = (limit - self.size(means)) if self.at_most else (self.size(means) - limit)
-        return slack
+        return limit - self.size(figure) if self.at_most else self.size(figure) - limit
 
     def test(self, values: Array, of_run: Array, greatest: float, clusters: Array | None = None) -> BoundTest:
         """The test of the bound on values [n] and those of the run [n], two or more; ``clusters`` [n]: of the queries.
@@ -149,15 +141,15 @@ def bound_result(
     n = len(new)
     if not n:
         return BoundResult(bound, validation, None, None, None, "not shown")
-    mean, mean_of_run = np.array(new.mean()), np.array(base.mean())
-    size, met = float(bound.size(mean)), bool(bound.slack(mean, mean_of_run) >= -EQUAL)
+    figure, of_base = (resolve(bound.measure).figure([values]) for values in (new, base))
+    size, met = bound.size(figure), bound.slack(figure, of_base) >= -EQUAL
     if n < 2:
         return BoundResult(bound, validation, size, None, met, "not shown", n)
     test = bound.test(new, base, greatest, known_clusters(clusters, both))
     violated = test.p_violated()
     corrected = None if violated is None else min(1.0, bounds * violated)
     verdict: Verdict = outcome_of(test, corrected, ALPHA)
-    of_share = bound.value * float(bound.size(mean_of_run)) if bound.relative else 0.0
+    of_share = bound.value * bound.size(of_base) if bound.relative else 0.0
     low, high = (end + of_share for end in test.limits(ALPHA))
     return BoundResult(bound, validation, size, (low, high), met, verdict, n)
 

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from evenrank.files.errors import EvenrankError, InputError, arg, plain, quoted, reason_of
 from evenrank.files.types import EQUAL
@@ -36,29 +36,22 @@ class Facts:
     order: bool
     cutoff: int | None
     signs: tuple[float, ...]
-    least: float = -math.inf
-    most: float = math.inf
+    least: float
+    most: float
 
     @classmethod
-    def of(cls, values: object) -> Facts | None:
-        """From the values that an audit's JSON has; None if they are not those."""
-        if not isinstance(values, Mapping):
-            return None
-        cutoff, signs = values.get("cutoff"), values.get("signs")
-        named = [values.get(name) for name in ("bias", "signed", "order")]
-        if not isinstance(cutoff, int | None) or (cutoff is not None and not 0 < cutoff < _LARGEST_END):
-            return None
-        if not isinstance(signs, list | tuple) or not signs:
-            return None
-        if not all(isinstance(one, bool) for one in named) or any(sign not in (1, -1) for sign in signs):
-            return None
-        bias, signed, order = map(bool, named)
-        ends = (_end(values.get("least"), -math.inf), _end(values.get("most"), math.inf))
-        return cls(bias, signed, order, cutoff, tuple(map(float, signs)), *ends)
-
-
-def _end(value: object, unbounded: float) -> float:
-    return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST_END else unbounded
+    def of(cls, values: Mapping[str, Any]) -> Facts:
+        """From :func:`evenrank.measures.facts`, which an audit's JSON has too."""
+        least, most = values["least"], values["most"]
+        return cls(
+            values["bias"],
+            values["signed"],
+            values["order"],
+            values["cutoff"],
+            tuple(values["signs"]),
+            -math.inf if least is None else least,
+            math.inf if most is None else most,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +239,7 @@ def _looked_up(text: str) -> tuple[str, Facts]:
         measure = parse_measure(text)
     except EvenrankError as error:
         raise EvenrankError(str(error).removeprefix(f"{arg.measures}: ")) from None
-    found = Facts.of(facts(measure))
-    assert found is not None
-    return str(measure), found
+    return str(measure), Facts.of(facts(measure))
 
 
 def _text(table: Mapping[str, object], key: str) -> str | None:

@@ -139,7 +139,7 @@ class _RuleData:
     """A rule with the values that it is about: those of the run, and those of the run that it is against.
 
     ``greatest``: the largest size of a query's value; ``both`` [Q]: the queries that both runs have; ``unequal_depth``:
-    whether depth rather than order may decide, None if the audit does not tell.
+    whether depth rather than order may decide.
     """
 
     rule: Rule
@@ -148,7 +148,7 @@ class _RuleData:
     other: RuleValues | None
     greatest: float
     both: Array
-    unequal_depth: bool | None
+    unequal_depth: bool
 
     @property
     def values(self) -> list[RuleValues]:
@@ -170,8 +170,6 @@ def _rule_data(audit: Audited, budget: Budget, number: int, gated: str, base: st
         if "pooled=True" in rule.measure:
             raise EvenrankError("a pooled ratio is no mean over queries: the audit's impact table tests it")
         own, *others = values = [audit.of(run, rule) for run in runs]
-        if others and len(others[0].parts) != len(own.parts):
-            raise audit.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
         return _RuleData(
             rule,
             other,
@@ -179,7 +177,7 @@ def _rule_data(audit: Audited, budget: Budget, number: int, gated: str, base: st
             others[0] if others else None,
             greatest_of(rule, values),
             audit.both_have(runs),
-            None if other is None else audit.unequal_depth(gated, rule, other),
+            other is not None and audit.unequal_depth(gated, rule, other),
         )
     except EvenrankError as error:
         raise budget.error(number, str(error)) from None
@@ -381,11 +379,9 @@ def _misleading(rules: Sequence[_RuleData], results: Sequence[RuleResult]) -> It
     if all(data.rule.facts.bias for data in rules):
         yield _PHRASES.finding("no_effectiveness", "", "cannot be told", None, "warning")
     for data, result in zip(rules, results, strict=True):
-        name, other = result.name, data.against
+        name = result.name
         if data.unequal_depth and result.undecidable_reason is None:
             yield _PHRASES.finding("depth", name, "cannot be told", None, "warning")
-        if other is not None and data.unequal_depth is None:
-            yield _PHRASES.finding("depth_unknown", name, "cannot be told", None, "warning", other=other)
         if result.left_out:
             queries = counted(result.left_out, "query")
             yield _PHRASES.finding("left_out", name, "cannot be told", None, "warning", queries=queries)

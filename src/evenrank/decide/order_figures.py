@@ -11,13 +11,7 @@ from ir_measures import Measure
 from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
-from evenrank.measures import (
-    Background,
-    Evaluation,
-    RunMeasure,
-    resolve,
-)
-from evenrank.measures.base import mean_of
+from evenrank.measures import Background, Evaluation, RunMeasure, resolve
 
 from .rebalance_lists import Grouping, RunLists, untied
 
@@ -69,10 +63,11 @@ class OrderFigures:
         evaluation = self._evaluation(run)
         return tuple(self._laid(resolve(measure), evaluation) for measure in self.measures)
 
-    def means(self, run: Run) -> tuple[float, ...]:
-        """The mean of each measure's values; NaN where no query has one."""
-        found = map(mean_of, self.values(run))
-        return tuple(np.nan if mean is None else mean for mean in found)
+    def figures(self, run: Run) -> tuple[float, ...]:
+        """The figure of each measure; NaN where no query has a value."""
+        return tuple(
+            resolve(measure).figure([values]) for measure, values in zip(self.measures, self.values(run), strict=True)
+        )
 
     def _laid(self, measure: RunMeasure, evaluation: Evaluation) -> Array:
         queries = measure.queries(evaluation)

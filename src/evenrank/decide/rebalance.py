@@ -23,15 +23,14 @@ from evenrank.files.provenance import card_path, write_card
 from evenrank.files.runs import Run
 from evenrank.files.types import Array
 from evenrank.files.wording import are, counted, percent
-from evenrank.groups import GroupTable
 from evenrank.measures import is_bias, parse_measure, resolve
-from evenrank.mitigation.reorderings import GroupedLists, Reordering
+from evenrank.mitigation.reorderings import Reordering
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.table import short
 
 from .bound import Bound, BoundResult, bound_result, parsed_bounds
 from .order_figures import OrderFigures
-from .rebalance_lists import SHOWN, Changes, Grouping, ListGroups, grouped_lists, untied
+from .rebalance_lists import SHOWN, Changes, Grouping, ListGroups, untied
 from .rebalance_method import Kept, MethodOptions, applied, check_top, in_words, learnt
 from .rebalance_result import Rebalanced
 from .strength import STEPS, Strengths, Tuning, chosen_step, least_biased, usual_bias
@@ -74,9 +73,7 @@ class Request:
         """Whether something is chosen on queries that are then not reported on."""
         return bool(self.bounds) or self.method.learns
 
-    def plan(
-        self, grouping: Grouping, tuning: Run | None, qrels: pl.DataFrame | None, absent: pl.Series | None = None
-    ) -> Plan:
+    def plan(self, grouping: Grouping, tuning: Run, qrels: pl.DataFrame | None, absent: pl.Series) -> Plan:
         """The method with its direction, and the strength that meets the bounds; ``tuning``: the queries to tune on.
 
         ``absent``: judged queries to tune on that the run lacks.
@@ -84,11 +81,9 @@ class Request:
         Raises UnmetError if no strength does.
         """
         table = grouping.table
-        if tuning is None:
-            return Plan(self.method.make(_no_lists(table), table), self.strength or 0.0, None, {}, None)
         if not self.bounds:
             method = self.method.make(grouping.lists(tuning).lists, table)
-            return Plan(method, self.strength or 0.0, None, learnt(method, table.groups), None)
+            return Plan(method, self.strength or 0.0, None, learnt(method, table.groups) if self.tunes else {}, None)
         bias = self.max_bias[0].measure if self.max_bias else usual_bias(table)
         usual = None if qrels is None else parse_measure("nDCG@10")
         utility = self.min_utility[0].measure if self.min_utility else usual
@@ -104,7 +99,7 @@ class Request:
         step = chosen_step(found, self.max_bias, self.min_utility, self.method.described, len(tuning.queries))
         if not self.max_bias:
             step = least_biased(found, self.min_utility, bias, step)
-        sizes = tuple(found.size(bound, step) for bound in self.bounds)
+        sizes = tuple(bound.size(found.figure(bound.measure, step)) for bound in self.bounds)
         strengths = found.strengths(step, utility, bias)
         return Plan(method, step / STEPS, sizes, learnt(method, table.groups), strengths)
 
@@ -129,11 +124,6 @@ def restricted(run: Run, chosen: pl.Series) -> Run:
     return replace(run, table=run.table.filter(pl.col("query_id").is_in(queries.implode())))
 
 
-def _no_lists(table: GroupTable) -> GroupedLists:
-    empty = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64, "rank": pl.UInt32})
-    return grouped_lists(Run("none", empty), table)
-
-
 def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes, kept: Kept) -> Iterator[str]:
     """What is to be said of an order, beside its figures."""
     name = request.method.described
@@ -149,8 +139,8 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
     if changes.tied:
         yield (
             f"{counted(changes.tied, 'document')} of {changes.total:,} in {reach}"
-            f" ({_share(changes.tied, changes.total)}) {are(changes.tied)} tied with a neighbour in the run, which has"
-            f" no order of its own there: {name} starts from falling document ids, and so do the figures of the"
+            f" ({percent(changes.tied / changes.total, 1)}) {are(changes.tied)} tied with a neighbour in the run, which"
+            f" has no order of its own there: {name} starts from falling document ids, and so do the figures of the"
             " run. The new run has no ties, so an audit of it cannot see this; its card says it."
         )
     if grouping.table.settings.get("poles_assumed") and grouping.table.poles is not None:
@@ -211,10 +201,6 @@ def _nothing_moved(request: Request, plan: Plan, grouping: Grouping, kept: Kept)
     if method in ("fair", "detconstsort"):
         return "none_moved" if kept.unmet else "all_there"
     return "too_weak" if method in ("neutral", "shift") else "none_moved"
-
-
-def _share(part: int, total: int) -> str:
-    return percent(part / max(total, 1), 1)
 
 
 UNKNOWN_EFFECTIVENESS = (
@@ -300,7 +286,6 @@ def rebalance(
     ] = 0,
     order: Order = "score",
     name: str = "rebalanced",
-    provenance: Provenance | None = None,
     **groups: Unpack[opt.GroupOptions],
 ) -> Rebalanced:
     """Put a run into a fairer order, without training. What moves are the first documents of each query.
@@ -338,7 +323,6 @@ def rebalance(
         seed: Seed of the division of queries and of intervals.
         order: As in an audit.
         name: The name of the new run.
-        provenance: The record of how the inputs were made, if the caller knows more.
         **groups: As :func:`evenrank.audit` takes them.
 
     Returns:
@@ -357,12 +341,9 @@ def rebalance(
     if out is not None:
         read = (run, collection, source.scores, source.labels, source.lexicon, target, qrels, queries)
         check_outputs([out, card_path(out)], (*read, validation_queries))
-    if provenance is None:
-        provenance = Provenance("evenrank.rebalance")
-        provenance.add("run", run)
-        source.note(provenance)
-        provenance.add("qrels", qrels).add("queries", queries).add("validation_queries", validation_queries)
-    provenance.ahead()
+    provenance = Provenance("evenrank.rebalance").add("run", run)
+    source.note(provenance)
+    provenance.add("qrels", qrels).add("queries", queries).add("validation_queries", validation_queries).ahead()
     given = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
     if judged is not None:
@@ -372,16 +353,6 @@ def rebalance(
         write_run(made.run, out)
         write_card(_made_by(made), out, provenance)
     return made
-
-
-def only_those(
-    run: Run, qrels: pl.DataFrame | None, only: pl.Series | None
-) -> tuple[Run, pl.DataFrame | None, list[str]]:
-    """The run and the judgements of the ``only`` queries (None: all), and a note on it."""
-    if only is None:
-        return run, qrels, []
-    note = f"{arg.only_queries}: the run and its figures are restricted to the {len(only):,} queries given."
-    return restricted_to(run, only), None if qrels is None else only_judged(qrels, only), [note]
 
 
 def _made_by(made: Rebalanced) -> dict[str, object]:
@@ -399,11 +370,12 @@ def _made_by(made: Rebalanced) -> dict[str, object]:
     }
 
 
-def rebalanced(
-    request: Request, run: Run, qrels: pl.DataFrame | None, name: str, provenance: Provenance | None
-) -> Rebalanced:
+def rebalanced(request: Request, run: Run, qrels: pl.DataFrame | None, name: str, provenance: Provenance) -> Rebalanced:
     """A fairer order of a run in memory."""
-    run, qrels, restriction = only_those(run, qrels, request.only)
+    notes = [] if qrels is not None else [UNKNOWN_EFFECTIVENESS]
+    if (only := request.only) is not None:
+        run, qrels = restricted_to(run, only), None if qrels is None else only_judged(qrels, only)
+        notes.append(f"{arg.only_queries}: the run and its figures are restricted to the {len(only):,} queries given.")
     figures = qrels is not None or bool(request.bounds)
     ids = run.table["doc_id"]
     if not figures and not request.source.may_skip:
@@ -415,19 +387,17 @@ def rebalanced(
             " sample: choose the"
             " strength by a lexicon, then audit both runs with labels drawn for both"
         )
-    queries = run.queries
-    chosen = request.queries.chosen(queries, qrels) if request.tunes else pl.Series([False] * len(queries))
-    notes = [*([] if qrels is not None else [UNKNOWN_EFFECTIVENESS]), *restriction]
+    queries, absent = run.queries, absent_queries(run.queries, qrels)
+    chosen, absent_chosen = (
+        request.queries.chosen(ids, qrels) if request.tunes else pl.Series([False] * len(ids), dtype=pl.Boolean)
+        for ids in (queries, absent)
+    )
     if request.tunes:
         tuning = int(chosen.sum())
         request.queries.check(tuning, len(queries) - tuning)
         notes.append(request.queries.note(tuning, len(queries) - tuning))
-    on = restricted(run, chosen) if request.tunes else None
-    absent = absent_queries(queries, qrels)
-    absent_tuning = (
-        request.queries.chosen(absent, qrels) if request.tunes else pl.Series([False] * len(absent), dtype=pl.Boolean)
-    )
-    plan = request.plan(grouping, on, qrels, absent.filter(absent_tuning))
+    absent_tuning, absent_others = absent.filter(absent_chosen), absent.filter(~absent_chosen)
+    plan = request.plan(grouping, restricted(run, chosen), qrels, absent_tuning)
     lists = grouping.lists(run)
     order, kept = applied(plan.method, lists.lists, plan.strength)
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
@@ -440,13 +410,15 @@ def rebalanced(
     others, tuned = None, None
     if figures:
         asked = measures_of(request, grouping, qrels is not None)
-        said = _Figures(untied(run), made, grouping, qrels, asked, request.seed)
-        others = said.audit(~chosen, absent.filter(~absent_tuning))
-        tuned = said.audit(chosen, absent.filter(absent_tuning)) if on is not None else None
+        pair = untied(run), made
+        others = _audited(request, grouping, pair, ~chosen, asked, qrels, absent_others)
+        tuned = _audited(request, grouping, pair, chosen, asked, qrels, absent_tuning) if request.tunes else None
     else:
-        pair = (restricted(one, ~chosen) for one in (run, made))
         # Lists close up over documents that are skipped, so that later ones come to be looked at.
-        others = _bias_alone(request, grouping, *(pair if grouping.missing == "skip" else map(_shown, pair)))
+        parts = [one if grouping.missing == "skip" else _shown(one) for one in (run, made)]
+        # Measures that compare with all candidates, such as NFaiRR, need the groups of all documents.
+        asked = [measure for measure in measures_of(request, grouping, False) if _is_of_shown(measure, grouping)]
+        others = _audited(request, grouping, (untied(parts[0]), parts[1]), ~chosen, asked) if asked else None
     if grouping.drawn is not None:
         warnings.append(_PHRASES.finding("by_guess", name, "cannot be told", place="warning"))
     if grouping.drawn is not None and others is not None:
@@ -484,21 +456,8 @@ def measures_of(request: Request, grouping: Grouping, judged: bool) -> list[Meas
 
 
 def _shown(run: Run) -> Run:
-    """The first documents of each query, which are all that :func:`_bias_alone` looks at."""
+    """The first documents of each query, whose bias is shown where effectiveness is unknown."""
     return replace(run, table=run.table.filter(pl.col("rank") <= SHOWN))
-
-
-def _bias_alone(request: Request, grouping: Grouping, run: Run, made: Run) -> AuditResult | None:
-    """Bias before and after where effectiveness is unknown, of the first documents; None if no measure is of them.
-
-    Measures that compare with all candidates, such as NFaiRR, need the groups of all documents, of which only the first
-    are looked up.
-    """
-    asked = [measure for measure in measures_of(request, grouping, False) if _is_of_shown(measure, grouping)]
-    if not asked:
-        return None
-    every = pl.Series([True] * len(run.queries))
-    return _Figures(untied(run), made, grouping, None, asked, request.seed).audit(every, run.queries.clear())
 
 
 def _is_of_shown(measure: Measure, grouping: Grouping) -> bool:
@@ -523,40 +482,37 @@ def _settings(request: Request, grouping: Grouping) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
-    """What figures are made from: a run, its new order, and the measures."""
-
-    run: Run
-    made: Run
-    grouping: Grouping
-    qrels: pl.DataFrame | None
-    measures: list[Measure]
-    seed: int
-
-    def audit(self, chosen: pl.Series, absent: pl.Series) -> AuditResult:
-        """The audit on the ``chosen`` queries [Q] of the run (bool), and on judged ones that it lacks."""
-        before, qrels = restricted(self.run, chosen), self.qrels
-        if qrels is not None:
-            if not qrels["query_id"].is_in(before.queries.implode()).any():
-                of = counted(int(chosen.sum()), "query")
-                raise EvenrankError(f"the qrels judge none of {of} of the run that figures are of")
-            qrels = qrels.filter(pl.col("query_id").is_in(pl.concat([before.queries, absent]).implode()))
-        grouping = self.grouping
-        unknown: Literal["bounds", "skip", "neutral"] = "neutral" if grouping.missing == "neutral" else "skip"
-        labelled = grouping.table.labelled
-        return audit(
-            {self.run.name: before, self.made.name: restricted(self.made, chosen)},
-            scores=grouping.table if grouping.drawn is None else grouping.drawn,
-            qrels=qrels,
-            baseline=self.run.name,
-            target=grouping.target,
-            measures=self.measures,
-            seed=self.seed,
-            missing="error" if labelled else grouping.missing,
-            missing_limit=1.0,
-            unknown="bounds" if grouping.drawn is not None else unknown if labelled else None,
-        )
+def _audited(
+    request: Request,
+    grouping: Grouping,
+    runs: tuple[Run, Run],
+    chosen: pl.Series,
+    measures: list[Measure],
+    qrels: pl.DataFrame | None = None,
+    absent: pl.Series | None = None,
+) -> AuditResult:
+    """The audit of a run and its new order on its ``chosen`` queries [Q] (bool), and on judged ones that it lacks."""
+    before, after = (restricted(run, chosen) for run in runs)
+    if qrels is not None:
+        if not qrels["query_id"].is_in(before.queries.implode()).any():
+            of = counted(int(chosen.sum()), "query")
+            raise EvenrankError(f"the qrels judge none of {of} of the run that figures are of")
+        queries = before.queries if absent is None else pl.concat([before.queries, absent])
+        qrels = qrels.filter(pl.col("query_id").is_in(queries.implode()))
+    unknown: Literal["bounds", "skip", "neutral"] = "neutral" if grouping.missing == "neutral" else "skip"
+    labelled = grouping.table.labelled
+    return audit(
+        {before.name: before, after.name: after},
+        scores=grouping.table if grouping.drawn is None else grouping.drawn,
+        qrels=qrels,
+        baseline=before.name,
+        target=grouping.target,
+        measures=measures,
+        seed=request.seed,
+        missing="error" if labelled else grouping.missing,
+        missing_limit=1.0,
+        unknown="bounds" if grouping.drawn is not None else unknown if labelled else None,
+    )
 
 
 def _outcomes(request: Request, plan: Plan, found: AuditResult, name: str) -> tuple[BoundResult, ...]:

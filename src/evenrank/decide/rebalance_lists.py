@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -13,19 +13,14 @@ import polars as pl
 from evenrank.files import Provenance
 from evenrank.files.convert import is_path
 from evenrank.files.errors import EvenrankError, arg
+from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
 from evenrank.files.wording import counted, percent
 from evenrank.groups import GroupSource, GroupTable
 from evenrank.groups.table import NO_GROUP, largest_groups
-from evenrank.measures import (
-    JoinedRun,
-    OfMissing,
-    RankedLists,
-    Target,
-    as_target,
-)
+from evenrank.measures import JoinedRun, OfMissing, RankedLists, Target, as_target
 from evenrank.measures.joined import refuse_all
 from evenrank.measures.ranked_lists import expand
 from evenrank.mitigation.reorderings import GroupedLists
@@ -39,50 +34,33 @@ class Changes:
 
     Attributes:
         queries: Number of queries.
-        kept: Sum of the share of the first 10 documents that are still among the first 10.
+        kept: Mean share of the first 10 documents that are still among the first 10.
         changed: Queries in which a document moved; ``first``: those with another document at rank 1.
         documents: Documents that could move; ``moved``: that did, ``entered``: into the first ranks; ``distance``: by
-            how many ranks, in all.
+            how many ranks, on average.
         total, lacking, tied: As in :class:`RunLists`, of all queries, even if only some are looked at.
     """
 
     queries: int
-    kept: float
-    changed: int
-    first: int
+    kept: float = field(metadata=named("kept_of_first_10"))
+    changed: int = field(metadata=named("queries_changed"))
+    first: int = field(metadata=named("first_documents_changed"))
     documents: int
-    moved: int
-    entered: int
-    distance: float
-    total: int
-    lacking: int
-    tied: int
+    moved: int = field(metadata=named("documents_moved"))
+    entered: int = field(metadata=LEFT_OUT)
+    distance: float = field(metadata=named("mean_ranks_moved"))
+    total: int = field(metadata=named("rows"))
+    lacking: int = field(metadata=named("unknown_rows"))
+    tied: int = field(metadata=named("tied_rows"))
 
     def sentence(self) -> str:
         """The changes in words."""
-        kept = percent(self.kept / max(self.queries, 1), 1)
-        away = self.distance / max(self.moved, 1)
         return (
-            f"{kept} of the first {SHOWN} documents are still among the first {SHOWN} (mean over"
+            f"{percent(self.kept, 1)} of the first {SHOWN} documents are still among the first {SHOWN} (mean over"
             f" {counted(self.queries, 'query')}); {counted(self.first, 'query')}"
             f" {'has' if self.first == 1 else 'have'} a different first document, {self.changed:,} a different order;"
-            f" {self.moved:,} of {counted(self.documents, 'document')} moved, by {away:.1f} ranks on average."
+            f" {self.moved:,} of {counted(self.documents, 'document')} moved, by {self.distance:.1f} ranks on average."
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """The changes as JSON values."""
-        return {
-            "queries": self.queries,
-            "kept_of_first_10": self.kept / max(self.queries, 1),
-            "queries_changed": self.changed,
-            "first_documents_changed": self.first,
-            "documents": self.documents,
-            "documents_moved": self.moved,
-            "mean_ranks_moved": self.distance / max(self.moved, 1),
-            "rows": self.total,
-            "unknown_rows": self.lacking,
-            "tied_rows": self.tied,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +113,17 @@ class RunLists:
         lost = np.bincount(queries[(old <= SHOWN) & (new > SHOWN)], minlength=len(lengths))
         moved = (new != old) & counts[queries]
         return Changes(
-            int(counts.sum()),
-            float((1 - lost / np.minimum(lengths, SHOWN))[counts].sum()),
-            len(np.unique(queries[moved])),
-            int((moved & (new == 1)).sum()),
-            int(counts[queries].sum()),
-            int(moved.sum()),
-            int((moved & (old > top) & (new <= top)).sum()),
-            float(np.abs(new - old)[moved].sum()),
-            self.total,
-            self.lacking,
-            self.tied,
+            queries=int(counts.sum()),
+            kept=float((1 - lost / np.minimum(lengths, SHOWN))[counts].sum()) / max(int(counts.sum()), 1),
+            changed=len(np.unique(queries[moved])),
+            first=int((moved & (new == 1)).sum()),
+            documents=int(counts[queries].sum()),
+            moved=int(moved.sum()),
+            entered=int((moved & (old > top) & (new <= top)).sum()),
+            distance=float(np.abs(new - old)[moved].sum()) / max(int(moved.sum()), 1),
+            total=self.total,
+            lacking=self.lacking,
+            tied=self.tied,
         )
 
 
@@ -224,18 +202,6 @@ class Grouping:
             shares[:, :groups] = grouped[:, None] * self.target.shares_for(JoinedRun(run, self.table))
         shares[:, groups] = 1 - grouped
         return shares
-
-
-def grouped_lists(
-    run: Run,
-    table: GroupTable,
-    *,
-    depth: int = DEPTH,
-    target: Target | None = None,
-    missing: OfMissing = "error",
-) -> GroupedLists:
-    """The first ``depth`` documents of each query of a run with their groups; see :class:`Grouping`."""
-    return Grouping(table, depth, target, missing).lists(run).lists
 
 
 def untied(run: Run) -> Run:

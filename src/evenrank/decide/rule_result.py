@@ -134,7 +134,7 @@ def undecided(result: RuleResult) -> str:
     """Why a rule is not shown: the template of the reason."""
     test = result.test
     if result.undecidable_reason is not None:
-        return _template_of(result.undecidable_reason)
+        return result.undecidable_reason
     if test is None:
         return "few"
     if not math.isfinite(test.loss) and test.distance > 0:
@@ -159,17 +159,6 @@ def undecided(result: RuleResult) -> str:
 def unbounded(rule: Rule) -> str:
     """The template that says that the largest value of a query is not known: of a lean, what would tell it."""
     return "unbounded" if rule.facts.order else "unbounded_value"
-
-
-def _template_of(why: UndecidableReason) -> str:
-    """Why more queries would not help: the template of the reason."""
-    if why == "unequal":
-        return "unequal"
-    if why == "few_labels":
-        return "few_labels"
-    if why in ("tied", "missing"):
-        return "tied" if why == "tied" else "missing"
-    return "labels" if why == "labels" else "unlabelled"
 
 
 def reason(result: RuleResult) -> str:

@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
 from ir_measures import Measure
 
 from evenrank.files.errors import EvenrankError
-from evenrank.files.types import Array
 from evenrank.groups import GroupTable
 from evenrank.measures import parse_measure, resolve
 from evenrank.mitigation.reorderings import Reordering, reordered
-from evenrank.results.table import (
-    number,
-)
+from evenrank.results.table import number
 
 from .bound import Bound
 from .order_figures import OrderFigures
@@ -59,47 +55,37 @@ class Tuning:
 
     def __init__(self, method: Reordering, figures: OrderFigures) -> None:
         self._method, self._figures = method, figures
-        self._means: dict[int, tuple[float, ...]] = {}
-        self._of_run = figures.means(figures.lists.run)
+        self._known: dict[int, tuple[float, ...]] = {}
+        self._of_run = figures.figures(figures.lists.run)
 
     def slack(self, bound: Bound, step: int) -> float:
         """How far the figure at a strength of ``step`` thousandths is within the bound; below 0 where it is not."""
-        place = self._figures.measures.index(bound.measure)
-        return float(bound.slack(_array(self._at(step)[place]), _array(self._of_run[place])))
+        of_run = self._of_run[self._figures.measures.index(bound.measure)]
+        return bound.slack(self.figure(bound.measure, step), of_run)
 
-    def figure(self, bound: Bound, step: int) -> float:
-        """The figure, with its sign."""
-        return self._figure(bound.measure, step)
-
-    def size(self, bound: Bound, step: int) -> float:
-        """The figure that is compared."""
-        return float(bound.size(_array(self._at(step)[self._figures.measures.index(bound.measure)])))
+    def figure(self, measure: Measure, step: int) -> float:
+        """The figure, with its sign; NaN where no query has a value."""
+        if step not in self._known:
+            lists = self._figures.lists
+            order = reordered(self._method, lists.lists, step / STEPS)
+            self._known[step] = self._figures.figures(lists.reordered(order))
+        return self._known[step][self._figures.measures.index(measure)]
 
     def bias(self, measure: Measure, step: int) -> float:
         """How biased the order is: less is better; infinite where no query has a value."""
-        figure = self._figure(measure, step)
+        figure = self.figure(measure, step)
         return math.inf if math.isnan(figure) else abs(figure) if resolve(measure).signed else -figure
 
     def strengths(self, chosen: int, utility: Measure | None, bias: Measure) -> Strengths:
         """The strengths of :data:`GRID` and the ``chosen`` one, with the figures of two of the measures."""
 
         def figure(measure: Measure | None, step: int) -> float | None:
-            value = math.nan if measure is None else self._figure(measure, step)
+            value = math.nan if measure is None else self.figure(measure, step)
             return None if math.isnan(value) else value
 
         steps = sorted({*GRID, chosen})
         rows = (StrengthPoint(step / STEPS, figure(utility, step), figure(bias, step)) for step in steps)
         return Strengths(utility, bias, tuple(rows))
-
-    def _figure(self, measure: Measure, step: int) -> float:
-        return float(resolve(measure).combine([_array(self._at(step)[self._figures.measures.index(measure)])]))
-
-    def _at(self, step: int) -> tuple[float, ...]:
-        if step not in self._means:
-            lists = self._figures.lists
-            order = reordered(self._method, lists.lists, step / STEPS)
-            self._means[step] = self._figures.means(lists.reordered(order))
-        return self._means[step]
 
 
 def chosen_step(
@@ -185,7 +171,7 @@ class _Search:
     def _may_pass(self, before: int, after: int) -> bool:
         """Whether each bound's figure moves as far between two steps as the nearer one is from the bound."""
         for bound in self.bounds:
-            apart = abs(self.tuning.figure(bound, after) - self.tuning.figure(bound, before))
+            apart = abs(self.tuning.figure(bound.measure, after) - self.tuning.figure(bound.measure, before))
             if -max(self.tuning.slack(bound, before), self.tuning.slack(bound, after)) > apart:
                 return False
         return True
@@ -210,9 +196,6 @@ def _said(bounds: Sequence[Bound]) -> str:
 
 
 def _nearest(tuning: Tuning, bounds: Sequence[Bound], step: int) -> str:
-    figures = ", ".join(f"{bound.measure} {number(tuning.size(bound, step), 4)}" for bound in bounds)
+    sizes = [(bound.measure, bound.size(tuning.figure(bound.measure, step))) for bound in bounds]
+    figures = ", ".join(f"{measure} {number(size, 4)}" for measure, size in sizes)
     return f"the nearest tried is {figures} at strength {step / STEPS:g}"
-
-
-def _array(value: float) -> Array:
-    return np.array(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -50,26 +49,10 @@ class ValidationQueries:
 
     def check(self, tuning: int, others: int) -> None:
         """Raises EvenrankError if the run has no query to choose on, or none to report on."""
-        if not tuning and self.given is not None:
-            raise EvenrankError(
-                f"{arg.validation_queries}: the run has none of these {counted(len(self.given), 'query')}"
-            )
-        if self.given is None and tuning + others == 1:
-            raise EvenrankError(
-                "one query cannot be divided into some to choose on and some to report on: give more queries, or a"
-                f" {arg.strength} and a {arg.method} that learns nothing on queries"
-            )
-        if self.given is None and not (tuning and others):
-            raise EvenrankError(
-                f"the run's {counted(tuning + others, 'query')} all fall into the same half: divide them by"
-                f" {arg.validation_queries} or another {arg.seed}"
-            )
         if not tuning or not others:
-            missing = "to tune on" if not tuning else "to report on"
             raise EvenrankError(
-                f"none of the run's {counted(tuning + others, 'query')} is left {missing}:"
-                f" {arg.validation_queries} names some"
-                " of them, but not all"
+                f"expected queries to choose on and others to report on, found {tuning:,} and {others:,}: divide them"
+                f" by {arg.validation_queries} or another {arg.seed}"
             )
 
     def note(self, tuning: int, others: int) -> str:
@@ -122,13 +105,6 @@ def _read(path: str | os.PathLike[str]) -> list[str]:
         lines = pl.concat([lines_of(block) for block in line_blocks(path)])["content"]
         if not len(lines):
             raise InputError(path, "expected ids of queries, a line each, found none")
-        if not _is_object(lines[0]):
+        if not lines[0].lstrip().startswith("{"):
             return lines.str.split("\t").list.first().str.strip_chars().to_list()
     return as_queries(path)["query_id"].to_list()
-
-
-def _is_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False

@@ -142,8 +142,8 @@ class Provenance:
         return self
 
     def ahead(self, wanted: bool | None = None) -> Provenance:
-        """Starts computing digests while the inputs are read, if ``wanted`` (None: if the command writes them)."""
-        if (_command.writes.get() if wanted is None else wanted) and self._worker is None:
+        """Starts computing digests while the inputs are read, if ``wanted`` (None: if the command writes files)."""
+        if (bool(_command.outputs.get()) if wanted is None else wanted) and self._worker is None:
             # A daemon thread, so that a failing command does not wait for the digest of a large collection. Hashing
             # releases the GIL.
             self._worker = threading.Thread(target=self._digest_all, args=(list(self._entries),), daemon=True)

@@ -15,7 +15,7 @@ from evenrank.files.errors import plain
 from evenrank.files.types import Array
 from evenrank.files.wording import counted, listed, percent
 from evenrank.results.finding import Finding, Level, Place, phrases
-from evenrank.results.page import COLOURS, Drawing, Page, Section, no_drawings, specification
+from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.table import COUNT, TEXT, Column, Format, Table, digits, fitted, percents
 from evenrank.stats.shares import clustered_error
 
@@ -268,7 +268,7 @@ def _sections(result: ScanResult) -> Iterator[Section]:
         return
     tables = _strata(result)
     for title, table in tables.items():
-        draw = functools.partial(_depth_chart, table) if title == "By depth" else no_drawings
+        draw = functools.partial(_depth_chart, table) if title == "By depth" else None
         yield Section(title, (table,), draw)
     if result.against is not None:
         other = result.against

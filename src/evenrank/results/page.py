@@ -164,41 +164,18 @@ def chart_libraries() -> str:
         vl_convert.get_vegalite_versions()[-1],
         vl_convert.get_vega_embed_version(),
     )
-    kept = _cache() / f"charts-{'-'.join(versions)}.js"
-    code = _read(kept)
-    if code is None:
-        code = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-        # A full disk, a folder that is read-only or another user's.
-        with suppress(EvenrankError, OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_path(kept) as part:
-                part.write_bytes(_signed(code))
-    return code
-
-
-def _cache() -> Path:
-    try:
-        home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # No home, as in some containers; a full disk, a folder that is read-only or another user's.
+    with suppress(EvenrankError, OSError, RuntimeError):
         # As its specification says, a relative one is ignored.
-        return (home if home.is_absolute() else Path.home() / ".cache") / "evenrank"
-    except RuntimeError:  # no home
-        return Path(os.devnull) / "evenrank"
-
-
-def _signed(code: str) -> bytes:
-    """The file's bytes: a digest, so that a damaged file is seen, and the code."""
-    data = code.encode()
-    return b"// " + hashlib.sha256(data).hexdigest().encode() + b"\n" + data
-
-
-def _read(path: Path) -> str | None:
-    """The code in a file; None if there is none or it is damaged."""
-    try:
-        data = path.read_bytes()
-        code = data.partition(b"\n")[2].decode()
-        return code if _signed(code) == data else None
-    except (OSError, UnicodeDecodeError):
-        return None
+        cache = (home if home.is_absolute() else Path.home() / ".cache") / "evenrank"
+        kept = cache / f"charts-{'-'.join(versions)}.js"
+        if not kept.exists():
+            cache.mkdir(parents=True, exist_ok=True)
+            with atomic_path(kept) as part:
+                part.write_bytes(vl_convert.javascript_bundle().encode())  # type: ignore[call-arg]
+        return kept.read_bytes().decode()
+    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
 
 
 def render(
@@ -393,11 +370,6 @@ class Verdicts:
     rows: tuple[tuple[str, tuple[Chip, ...]], ...]
 
 
-def no_drawings() -> Sequence[Drawing]:
-    """No charts."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of a page that is closed until it is opened: first the picture, then tables.
@@ -408,7 +380,7 @@ class Section:
 
     title: str
     tables: tuple[Table, ...] = ()
-    draw: Callable[[], Sequence[Drawing]] = no_drawings
+    draw: Callable[[], Sequence[Drawing]] | None = None
     hint: str = ""
 
 
@@ -516,9 +488,9 @@ class Page:
 
     def html(self) -> str:
         """One self-contained HTML page; a content security policy forbids every request and every other script."""
-        if self.plot is not None or any(section.draw is not no_drawings for section in self.sections):
+        if self.plot is not None or any(section.draw for section in self.sections):
             require_report()
-        drawn = [tuple(section.draw()) for section in self.sections]
+        drawn = [tuple(section.draw()) if section.draw else () for section in self.sections]
         numbers = itertools.count()
         sections = [
             (section, [(next(numbers), drawing) for drawing in drawings])

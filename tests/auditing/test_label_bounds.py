@@ -12,7 +12,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import evenrank
-import page_parts
 import slow
 import slow_exposure
 from slow_exposure import Weights, mean_of_defined
@@ -162,6 +161,3 @@ def test_where_all_is_known_figures_are_themselves_and_bounds_too() -> None:
     one = found["r", "ARaB@2"]
     assert one.bounds == (one.mean, one.mean)
     assert not any(warning.startswith("Documents without") for warning in found.warnings)
-    # So the page says as much as of scores.
-    assert page_parts.section(found.html(), "depth")
-    assert not page_parts.section(audited([["a", "b", "u"]], labels, "mf", names).html(), "depth")

@@ -98,7 +98,7 @@ def test_page_escapes_everything() -> None:
     shown = held["queries"]["queries"][0]
     assert (shown["id"], shown["text"]) == (query, NASTY)
     assert held["queries"]["documents"][0]["id"] == doc
-    assert held["figures"]["runs"][0]["name"] == name
+    assert held["audit"]["runs"][0]["name"] == name
     assert name in "".join(elements.text)
     for text in elements.scripts:
         assert "<!--" not in text

@@ -79,7 +79,7 @@ def test_the_first_screen(browser: Any, request: pytest.FixtureRequest, report: 
 def test_each_part_draws_its_chart_when_it_is_opened(browser: Any, written: Path) -> None:
     opened = Opened(browser, written, "phone")
     assert opened.page.locator(".chart svg.marks").count() == 0
-    charts = {"origins": 1, "differences": 1, "depth": 2, "ties": 3}
+    charts = {"origins": 1, "differences": 1}
     for name in opened.page.locator("details.part").evaluate_all("all => all.map(one => one.id)"):
         opened.open(name)
         drawn = opened.page.locator(f"#{name} .chart svg.marks")
@@ -92,7 +92,7 @@ def test_each_part_draws_its_chart_when_it_is_opened(browser: Any, written: Path
 
 def test_charts_say_what_they_show_and_what_colours_mean(opened: Opened) -> None:
     page = opened.page
-    for chart in ("origins-chart", "queries-chart", "depth-neutrality", "depth-magnitude", "ties-0"):
+    for chart in ("origins-chart", "queries-chart"):
         assert "new" in (page.locator(f"#{chart}").get_attribute("aria-label") or ""), chart
     legend = "#queries-legend > span"
     assert opened.texts(legend) == [

@@ -30,29 +30,20 @@ def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult, snaps
     alone = labelled_audit(qrels=None, measures=" ".join(SHARES))
     pages = [bounds.html(), alone.html(), labelled_audit("skip", known=2).html()]
     assert [cells(section(page, "figures"))[0] for page in pages] == snapshot
-    assert "no figure has a value that ties could change" in text_of(section(pages[1], "ties"))
 
 
-def test_shares_by_rank(skipped: AuditResult) -> None:
+def test_labels_of_the_first_ranks(skipped: AuditResult) -> None:
     page = skipped.html()
     assert cells(section(page, "labels"))[:2] == [
         ["Run", *GROUPS, "No group", "Unknown", "Documents"],
         ["old", "6 (25.0%)", "6 (25.0%)", "3 (12.5%)", "3 (12.5%)", "6 (25.0%)", "24"],
     ]
-    part = section(page, "depth")
-    tables = cells(part)
-    of_b = tables.index(["Share of b down to rank", "1", "2", "3"])
-    # Its document is always the second: 0, 1/2, 1/3.
-    assert tables[of_b + 1] == ["old", "0.000", "0.500", "0.333"]
-    assert "Known in the first 10 ranks: 75% of old, 75% of new." in part
 
 
-def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> None:
+def test_bounds_alone_have_no_queries(bounds: AuditResult) -> None:
     page = bounds.html()
-    assert section(page, "depth") == ""
-    assert "only their bounds are known" in " ".join(text_of(section(page, "ties")).split())
     held = data(page)
-    measures = held["figures"]["measures"]
+    measures = held["audit"]["measures"]
     assert [measure["perQuery"] for measure in measures] == [True, False, False, False]
     assert held["values"]["values"][1] == [None] * 5
     # The plot starts with a measure that has bounds.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,12 +59,6 @@ def test_by_hand() -> None:
     assert (result.words.measure, result.words.depth, result.words.documents) == (COUNT, 2, 4)
     figures = result["mine"].measures
     assert sum(word.contribution for word in found.values()) == pytest.approx(figures[COUNT].mean, abs=1e-12)
-    # Left out: b keeps one of two female words, a none of its male ones.
-    tf, boolean = "ARaB@2", "ARaB(magnitude='bool')@2"
-    assert found["she"].left_out[tf] == pytest.approx(-weight["b"] * (math.log(3) - math.log(2)))
-    assert found["king"].left_out[tf] == pytest.approx(weight["a"] * math.log(3))
-    assert (found["she"].left_out[boolean], found["king"].left_out[boolean]) == (0, pytest.approx(weight["a"]))
-    assert found["king"].left_out[COUNT] == pytest.approx(found["king"].contribution)
 
 
 WORDS = ("king", "he", "she", "they", "them", "sea", "stone")
@@ -131,41 +123,8 @@ def test_without_poles_words_have_shares_but_no_contribution() -> None:
     lexicon = Lexicon("ages", ("old", "young", "none"), words, (1 / 3, 1 / 3, 1 / 3), None)
     result = audit({"0": ["a", "d"]}, lexicon=lexicon, measures="NFaiRR@2")
     found = words_of(result)
-    assert (found["king"].contribution, found["king"].left_out) == (None, {})
+    assert found["king"].contribution is None
     assert (found["king"].share, found["she"].share) == (1, 1)
-
-
-# --- scores made before ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def scored(tmp_path: Path) -> dict[str, Any]:
-    lexicon = tmp_path / "own.csv"
-    lexicon.write_text("".join(f"{word},{group}\n" for word, group in LEXICON.words), encoding="utf-8")
-    collection(TEXTS).write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
-    scoring = evenrank.Scoring(evenrank.load_lexicon(lexicon))
-    evenrank.groups.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", scoring)
-    return {"scores": tmp_path / "s.parquet", "lexicon": lexicon, "measures": f"{COUNT} ARaB@2"}
-
-
-LISTS = {"0": ["d", "a", "b"], "1": ["b", "c"]}
-
-
-def test_scores_with_a_collection_show_the_words_of_its_texts(scored: dict[str, Any]) -> None:
-    # In another order, and with a document that no run has.
-    texts = collection({**dict(reversed(TEXTS.items())), "z": "king king"})
-    found = evenrank.audit({"mine": run(LISTS)}, collection=texts, **scored)
-    own = evenrank.audit(
-        {"mine": run(LISTS)}, collection=collection(TEXTS), lexicon=LEXICON, measures=scored["measures"]
-    )
-    assert words_of(found) == words_of(own)
-    assert found.words.documents == 4
-    assert not any("see words" in note for note in found.notes)
-    other = evenrank.audit({"mine": run(LISTS)}, collection=collection({**TEXTS, "a": "king"}), **scored)
-    assert other.words is None
-    assert any("not the ones that the scores were made from" in note for note in other.notes)
-    unknown = evenrank.audit({"mine": run(LISTS)}, collection=texts, **{**scored, "lexicon": None})
-    assert any("give the lexicon that the scores were made with" in note for note in unknown.notes)
 
 
 # --- what people see -------------------------------------------------------------------------------------------------

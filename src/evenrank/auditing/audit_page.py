@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TypedDict
 
 from ir_measures import Measure
 
@@ -20,60 +19,62 @@ from .data import AuditFigures, MetricValue
 from .findings import audit_findings, run_findings
 from .impact import impact_table
 from .page_data import rounded
-from .poles import groups, labelled, poles, positive
 from .run_names import cut_name
-from .selected_measures import direction, ideal_adds, signed_measures, utility_measures, with_origins
+from .selected_measures import (
+    direction,
+    ideal_adds,
+    only_bounds,
+    plane_bias,
+    signed_measures,
+    utility_measures,
+    with_origins,
+)
 from .summary import legend, screen_table, verdicts
 from .tables import (
     by_measure,
     figures_table,
     figures_terminal,
+    labels_table,
     origins_table,
     pairs_table,
     query_groups_table,
-    ranks_table,
     strata_table,
     words_table,
 )
 from .tradeoff_plot import audit_plot
-from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
+from .values import SHOWN_DEPTH
 
 GIVEN_SHAPES = ("circle", "square", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
 REFERENCE_SHAPES = {"random": "cross", "neutral-first": "diamond", "relevance-first": "star"}
-DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [5, 2], [12, 4])
 
 
 def specifications() -> dict[str, dict[str, object]]:
     """The charts by the names that the script uses.
 
     * ``queries``: one bar per query, sorted.
-    * ``depth``: one line per run over the ranks, with its shape at some of them.
-    * ``ties``: one row per run for one measure: tie range as a band, interval as a line, mean and tie mean as points.
     * ``origins``: up to three rows per run for one measure: what its order adds, what an ideal one would, and the
       difference.
 
     A string that starts with ``@`` is a placeholder for the script; ``["@runs"]`` becomes a list. Runs are
-    distinguished by shape and colour, as in the page's legend, and so have none in the charts. The script removes the
-    layer ``zero``, a line at 0, if 0 has no meaning.
+    distinguished by shape and colour, as in the page's legend, and so have none in the charts.
     """
     specifications: dict[str, dict[str, object]] = json.loads(asset("charts.json"))
     return specifications
 
 
 def styles(runs: list[tuple[str, bool]]) -> list[dict[str, object]]:
-    """Shape, dash and colour number (−1 for references) of each run, given as (name, whether it is a reference).
+    """Shape and colour number (−1 for references) of each run, given as (name, whether it is a reference).
 
-    Repeated shapes and dashes are shifted against the colours, so that 36 runs look different.
+    Repeated shapes are shifted against the colours, so that 36 runs look different.
     """
     result: list[dict[str, object]] = []
     given = 0
     for name, reference in runs:
         if reference:
-            result.append({"shape": REFERENCE_SHAPES.get(name, "cross"), "colour": -1, "dash": [2, 2]})
+            result.append({"shape": REFERENCE_SHAPES.get(name, "cross"), "colour": -1})
             continue
         shift = given + given // len(GIVEN_SHAPES)
-        shape, dash = GIVEN_SHAPES[shift % len(GIVEN_SHAPES)], DASHES[shift % len(DASHES)]
-        result.append({"shape": shape, "colour": given, "dash": dash})
+        result.append({"shape": GIVEN_SHAPES[shift % len(GIVEN_SHAPES)], "colour": given})
         given += 1
     return result
 
@@ -103,28 +104,16 @@ def origins_section(result: AuditFigures) -> dict[str, object] | None:
     if not biased:
         return None
     found = with_origins(result)
-    relevance = _knows_relevance(result, found)
-    ties = any(_decided_by_ties(run.measures[str(m)]) for m in found for run in result.given)
+    figures = [run.measures[str(measure)] for measure in found for run in result.given]
+    effects = [effect for figure in figures for effect in (figure.vs_random_order, figure.vs_ideal_order)]
+    relevance = any(figure.vs_ideal_order is not None for figure in figures)
     return {
-        "table": _origins(result) if found else None,
+        "table": origins_table(result) if found else None,
         "relevance": relevance,
         "missing": _missing(result, found, relevance),
         "left_out": ", ".join(str(measure) for measure in biased if measure not in found) if found else "",
-        "ties": ties,
+        "ties": any(effect is not None and effect.tie_sensitive for effect in effects),
     }
-
-
-def _origins(result: AuditFigures) -> Table:
-    return origins_table(result, _knows_relevance(result, with_origins(result)))
-
-
-def _knows_relevance(result: AuditFigures, found: list[Measure]) -> bool:
-    """Whether it is known of one of these measures what a run has beyond an ideal ranking."""
-    return any(run.measures[str(m)].vs_ideal_order is not None for m in found for run in result.given)
-
-
-def _decided_by_ties(figure: MetricValue) -> bool:
-    return any(of is not None and of.tie_sensitive for of in (figure.vs_random_order, figure.vs_ideal_order))
 
 
 def _missing(result: AuditFigures, found: list[Measure], relevance: bool) -> str:
@@ -168,17 +157,12 @@ def _marks(figure: MetricValue) -> list[tuple[object, ...]]:
     return marks
 
 
-class MeasureExplanation(TypedDict):
-    """``names`` of the variants, ``kind`` (bias or effectiveness, and which values are better) and ``text``."""
+def explanations(result: AuditFigures) -> list[dict[str, str]]:
+    """An explanation of each measure; variants that differ only in parameters share one.
 
-    names: str
-    kind: str
-    text: str
-
-
-def explanations(result: AuditFigures) -> list[MeasureExplanation]:
-    """An explanation of each measure; variants that differ only in parameters share one."""
-    entries: dict[str, MeasureExplanation] = {}
+    ``names`` of the variants, ``kind`` (bias or effectiveness, and which values are better) and ``text``.
+    """
+    entries: dict[str, dict[str, str]] = {}
     for measure in result.measures:
         if measure.NAME in entries:
             entries[measure.NAME]["names"] += f", {measure}"
@@ -191,9 +175,9 @@ def explanations(result: AuditFigures) -> list[MeasureExplanation]:
     return list(entries.values())
 
 
-def literature(result: AuditFigures) -> list[tuple[str, str]]:
+def literature(measures: Sequence[dict[str, str]]) -> list[tuple[str, str]]:
     """The publications that the measures' descriptions cite, by key."""
-    text = " ".join(entry["text"] for entry in explanations(result))
+    text = " ".join(entry["text"] for entry in measures)
     return [(key, f"{citation.text}.") for key, citation in CITATIONS.items() if key in text]
 
 
@@ -203,7 +187,6 @@ def _plain(text: str) -> str:
 
 
 _SCRIPTS = ("charts.js", "audit.js", "table.js", "browser.js", "words.js", "origins.js")
-_DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
 def audit_page(result: AuditFigures) -> Page:
@@ -232,7 +215,7 @@ def _sections(result: AuditFigures) -> tuple[Section, ...]:
     """What the terminal shows where all is asked for."""
     found = [figures_terminal(result)]
     if with_origins(result):
-        found.append(by_measure(_origins(result)))
+        found.append(by_measure(origins_table(result)))
     if result.pairs:
         found.append(pairs_table(result.pairs))
     if result.query_groups:
@@ -292,7 +275,7 @@ def render_page(result: AuditFigures) -> str:
         asset("audit.html.j2"),
         scripts=_SCRIPTS,
         data={
-            "figures": data.figures(result),
+            "audit": data.runs_and_measures(result),
             "values": data.values(result, shown),
             "queries": data.browser(result, shown),
             "charts": _charts(result),
@@ -317,7 +300,6 @@ def _charts(result: AuditFigures) -> dict[str, object]:
         "focus": result.measures.index(focus) if focus is not None else 0,
         "lean": result.measures.index(lean) if lean is not None else 0,
         "compared": data.compared(result),
-        "onlyBounds": only_bounds(result),
         "origins": origins_chart(result),
         "chosenBy": f"{kind} in {focus}" if focus is not None else None,
     }
@@ -327,33 +309,25 @@ def _charts(result: AuditFigures) -> dict[str, object]:
 
 
 def _contents(result: AuditFigures) -> dict[str, object]:
-    figures = figures_table(result)
+    figures, measures = figures_table(result), explanations(result)
     return {
         "judged": result.judged,
         "baseline": result.baseline,
         "figures": figures,
         "counts_queries": any(column.title == "b/e/w" for column in figures.columns),
         "signed": ", ".join(signed_measures(result)),
-        "labels": labels_section(result),
+        "labels": labels_table(result),
+        "labels_depth": SHOWN_DEPTH,
         "origins": origins_section(result),
         "impact": impact_table(result.impact) if result.impact else None,
         "query_groups": query_groups_table(result) if result.query_groups else None,
         "judge": strata_table(result),
-        "unknown": {
-            "only_bounds": only_bounds(result),
-            "queries": about_queries(result),
-            "depth": about_depth(result),
-        },
+        "only_bounds": only_bounds(result),
         "has_values": data.focus(result) is not None,
         "sums": result.views is not None,
-        "has_curves": bool(groups(result)) and not only_bounds(result) and result.views is None,
-        "magnitude": _magnitude(result),
-        "has_shares": bool(data.share_fields(result)),
-        "sign": positive(poles(result)),
-        "depth": _depth(result),
         "words": _words(result),
-        "measures": explanations(result),
-        "literature": literature(result),
+        "measures": measures,
+        "literature": literature(measures),
         "settings": _settings(result),
     }
 
@@ -369,13 +343,6 @@ def _setting(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _magnitude(result: AuditFigures) -> str:
-    """What a lean by rank is a mean of; "" without poles."""
-    if "magnitude" not in result.runs[0].by_depth.columns:
-        return ""
-    return "weight" if labelled(result) else "magnitude tf"
-
-
 def _words(result: AuditFigures) -> dict[str, object] | None:
     """Each run's words with the largest shares by group."""
     words = result.words
@@ -384,13 +351,3 @@ def _words(result: AuditFigures) -> dict[str, object] | None:
     listed = data.listed(result)
     runs = [(run, words_table(result, words, run, listed.index(run) if run in listed else None)) for run in words.runs]
     return {"measure": words.measure, "depth": words.depth, "documents": f"{words.documents:,}", "runs": runs}
-
-
-def _depth(result: AuditFigures) -> list[Table]:
-    """The curves by rank depth as tables, at selected ranks."""
-    deepest = max(run.by_depth.height for run in result.runs)
-    ranks = [rank for rank in _DEPTHS if rank <= deepest]
-    shares = [(str(group["field"]), f"Share of {group['label']}") for group in data.share_fields(result)]
-    curves = (("neutrality", "Neutrality"), ("magnitude", "Lean"), *shares)
-    known = result.runs[0].by_depth.columns
-    return [ranks_table(result, name, title, ranks) for name, title in curves if name in known]

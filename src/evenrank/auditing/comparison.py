@@ -289,10 +289,10 @@ def _relative(difference: float | None, baseline: float | None) -> float | None:
 def _compare_whole(run: MeasureValues, base: MeasureValues) -> RunComparison:
     """A figure of the whole run, on the queries (of each part) where both runs have a value."""
     pairs, how = list(zip(run.parts, base.parts, strict=True)), run.how
-    n, n_poles = _counted(pairs)
+    n = _counted(pairs)
     if any(not len(common(*pair)) for pair in pairs):
         test = undecidable(None, n, "no query has a value in both runs")
-        return RunComparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
+        return RunComparison(None, test, n=n, partial=_partial(pairs))
     mean, baseline_mean = map(float, how.combine([_means(*pair) for pair in pairs]))
     if how.signed:
         differences = [values - baseline for values, baseline in pairs]
@@ -306,7 +306,6 @@ def _compare_whole(run: MeasureValues, base: MeasureValues) -> RunComparison:
         n=n,
         mean=mean,
         baseline_mean=baseline_mean,
-        n_poles=n_poles,
         partial=_partial(pairs),
     )
 
@@ -314,11 +313,11 @@ def _compare_whole(run: MeasureValues, base: MeasureValues) -> RunComparison:
 def _compare_expected(run: MeasureValues, base: MeasureValues) -> RunComparison:
     """An expectation over random orders that has no value for single queries, against the baseline: without a test."""
     pairs = list(zip(run.parts, base.parts, strict=True))
-    n, n_poles = _counted(pairs)
+    n = _counted(pairs)
     reason = "its figure was drawn over random orders"
     # A figure drawn over all queries is not available for some of them.
     if run.expected is None or _partial(pairs) or any(not len(common(*pair)) for pair in pairs):
-        return RunComparison(None, undecidable(None, n, reason), n=n, n_poles=n_poles, partial=_partial(pairs))
+        return RunComparison(None, undecidable(None, n, reason), n=n, partial=_partial(pairs))
     baseline_mean = float(run.how.combine([_means(*pair) for pair in pairs])[1])
     difference = run.expected - baseline_mean
     return RunComparison(
@@ -328,16 +327,13 @@ def _compare_expected(run: MeasureValues, base: MeasureValues) -> RunComparison:
         n=n,
         mean=run.expected,
         baseline_mean=baseline_mean,
-        n_poles=n_poles,
         partial=_partial(pairs),
     )
 
 
-def _counted(pairs: Sequence[tuple[Array, Array]]) -> tuple[int, tuple[int, int] | None]:
-    """How many queries have a value in both runs, and how many in each pole where there are two."""
-    differences = [values - baseline for values, baseline in pairs]
-    poles = [len(defined(difference)) for difference in differences]
-    return len(defined(np.fmax.reduce(differences))), (poles[0], poles[1]) if len(poles) > 1 else None
+def _counted(pairs: Sequence[tuple[Array, Array]]) -> int:
+    """How many queries have a value in both runs, of any part."""
+    return len(defined(np.fmax.reduce([values - baseline for values, baseline in pairs])))
 
 
 def common(values: Array, baseline: Array) -> Array:

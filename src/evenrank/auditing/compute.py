@@ -33,12 +33,11 @@ from .inputs import (
     load_inputs,
     load_target,
     name_runs,
-    note_sources,
     usual_measures,
 )
 from .judge_check import check_judge
 from .metric_values import run_audits
-from .query_groups import as_query_groups, lacking_groups, on_axis, served
+from .query_groups import as_query_groups, lacking_groups, served
 from .rankings import Rankings, measure_rankings
 from .remarks import remarks, unequally_deep
 from .word_attribution import Words, find_words
@@ -204,12 +203,16 @@ def audit(
     named = name_runs(runs, order)
     if provenance is None:
         provenance = Provenance("evenrank.audit")
-        sources = {"qrels": qrels, "judge": judge, "queries": queries}
-        sources |= {"target": target if is_path(target) and os.path.exists(target) else None}
-        sources |= {"query groups": query_groups if is_path(query_groups) else None}
-        of_clusters = None if query_clusters == "none" else query_clusters
-        sources |= {"query clusters": of_clusters if is_path(of_clusters) else None}
-        note_sources(provenance, named, background, source, sources)
+        for name, given in named.items():
+            provenance.add(f"run {name}", given)
+        if not (isinstance(background, str) and background in named):
+            provenance.add("background", background)
+        source.note(provenance)
+        provenance.add("qrels", qrels).add("judge", judge).add("queries", queries)
+        provenance.add("target", target if is_path(target) and os.path.exists(target) else None)
+        provenance.add("query groups", query_groups if is_path(query_groups) else None)
+        of_clusters = is_path(query_clusters) and query_clusters != "none"
+        provenance.add("query clusters", query_clusters if of_clusters else None)
     provenance.ahead()
     options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(
@@ -225,7 +228,7 @@ def audit(
         of_groups=collection is not None or source.described,
     )
     judged = inputs.qrels is not None
-    groups_given = None if query_groups is None else as_query_groups(query_groups, inputs.asked)
+    query_group = None if query_groups is None else as_query_groups(query_groups, inputs.asked)["query_group"]
     documents = describe_documents(inputs, source)
     options = options.of_labels(documents.groups)
     wanted = inputs.measures
@@ -240,7 +243,6 @@ def audit(
     results = run_audits(
         rankings.every, wanted, baseline, rankings.own_references, MARGIN if margin is None else margin
     )
-    query_group = None if groups_given is None else on_axis(groups_given, rankings.queries)["query_group"]
 
     drawn = inputs.judgements
     checked_judge = None if drawn is None else check_judge(drawn, wanted, inputs.runs, documents.groups)

@@ -117,7 +117,7 @@ class RunComparison:
             ties are broken; None where nothing is tied.
         sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other, corrected
             alike; None of others.
-        n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
+        n: Number of queries with a value in both runs.
         mean, baseline_mean: The means over these ``n`` queries.
         partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
         unequal_depth: Whether one of the lists is so much shorter, within the measure's cutoff, that depth rather
@@ -137,7 +137,6 @@ class RunComparison:
     n: int = 0
     mean: float | None = None
     baseline_mean: float | None = None
-    n_poles: tuple[int, int] | None = field(default=None, metadata=IF_KNOWN)
     partial: bool = False
     unequal_depth: bool = False
 
@@ -330,7 +329,6 @@ class RunAudit:
         queries: Number of the run's queries.
         measures: Metric values by the measure's text, such as ``"nDCG@10"``.
         tie_share: Share of the documents in the first 10 ranks that are tied.
-        by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
         absent: Number of judged queries that the run lacks.
         unjudged: How many of its first documents, as many as the first measure of effectiveness looks at, have no
             judgement; None without qrels.
@@ -343,7 +341,6 @@ class RunAudit:
     queries: int
     measures: dict[str, MetricValue]
     tie_share: float
-    by_depth: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
     absent: int = 0
     unjudged: Unjudged | None = field(default=None, metadata=IF_KNOWN)
     lacking: Lacking | None = field(default=None, metadata=named("missing"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evenrank.measures import Share
-from evenrank.stats.compare import Comparison, corrected
+from evenrank.stats.compare import corrected
 
 from .data import TIES, GroupShare, RunAudit
 
@@ -28,7 +28,8 @@ def _shares_of(run: RunAudit) -> list[GroupShare]:
     tests = [of.test for _, of in known]
     holm = corrected([replace(test, p=1.0) if test.reason == TIES else test for test in tests])
     added = [test if test.reason == TIES else one for test, one in zip(tests, holm, strict=True)]
-    beyond = corrected_where([None if one.vs_ideal_order is None else one.vs_ideal_order.test for one, _ in known])
+    ideal = iter(corrected([figure.vs_ideal_order.test for figure, _ in known if figure.vs_ideal_order is not None]))
+    beyond = [None if figure.vs_ideal_order is None else next(ideal) for figure, _ in known]
     compared = [one.vs_baseline for one, _ in known]
     return [
         GroupShare(
@@ -42,9 +43,3 @@ def _shares_of(run: RunAudit) -> list[GroupShare]:
         )
         for (one, of), test, further, against in zip(known, added, beyond, compared, strict=True)
     ]
-
-
-def corrected_where(tests: Sequence[Comparison | None]) -> list[Comparison | None]:
-    """The tests that there are, with Holm's correction over them."""
-    after = iter(corrected([test for test in tests if test is not None]))
-    return [None if test is None else next(after) for test in tests]

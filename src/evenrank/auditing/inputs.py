@@ -15,7 +15,6 @@ from evenrank.files import (
     EvenrankError,
     InputError,
     Order,
-    Provenance,
     Run,
     as_collection,
     as_qrels,
@@ -27,7 +26,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike, first_of, is_path, runs_by_name
 from evenrank.files.errors import quoted, readable
 from evenrank.files.wording import counted
-from evenrank.groups import GroupSource, GroupTable
+from evenrank.groups import GroupTable
 from evenrank.groups.labels import PROBABILITY
 from evenrank.measures import (
     MeasuresLike,
@@ -128,15 +127,10 @@ class Inputs:
 
     @property
     def asked(self) -> pl.Series:
-        """The queries of the runs, then the judged ones that no run has."""
+        """The audit's queries: those of the runs, then the judged ones that no run has."""
         parts = [run.queries for run in [*self.runs, self.background]]
         parts += [] if self.qrels is None else [self.qrels["query_id"]]
         return pl.concat(parts).unique(maintain_order=True).alias("query_id")
-
-    @property
-    def query_ids(self) -> pl.Series | None:
-        """The ids of the queries given."""
-        return None if self.queries is None else self.queries["query_id"]
 
 
 def load_inputs(
@@ -190,23 +184,6 @@ def load_inputs(
     if query_texts is not None:
         _check_queries(query_texts["query_id"], inputs.runs, queries if is_path(queries) else "the queries")
     return inputs
-
-
-def note_sources(
-    provenance: Provenance,
-    runs: Mapping[str, object],
-    background: object,
-    groups: GroupSource,
-    sources: Mapping[str, object],
-) -> None:
-    """Records all that an audit is given, before it is read; ``sources``: qrels, queries …"""
-    for name, run in runs.items():
-        provenance.add(f"run {name}", run)
-    if not (isinstance(background, str) and background in runs):
-        provenance.add("background", background)
-    groups.note(provenance)
-    for role, source in sources.items():
-        provenance.add(role, source)
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -287,9 +264,9 @@ def _load_background(background: object, runs: list[Run], options: Options) -> R
 
 def _restricted(inputs: Inputs) -> Inputs:
     """The inputs for the given queries alone. Raises EvenrankError if a run or the qrels have none of them."""
-    known = inputs.query_ids
-    if known is None:
+    if inputs.queries is None:
         raise EvenrankError(f"{arg.only_queries} needs {arg.queries}")
+    known = inputs.queries["query_id"]
     restricted = {id(run): only_queries(run, known) for run in inputs.all_runs}
     qrels = None if inputs.qrels is None else only_judged(inputs.qrels, known)
     return replace(

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from evenrank.files import EvenrankError, Run, arg, as_qrels
-from evenrank.files.convert import frame_of, is_path
+from evenrank.files.convert import columns_of, is_path
 from evenrank.files.outputs import ids_from_spreadsheets
-from evenrank.files.tables import Columns, IdIndex, read_columns
+from evenrank.files.tables import Columns, IdIndex
 from evenrank.groups import GroupTable, as_labels
 from evenrank.groups.labels import PROBABILITY, SampleCard
 
@@ -99,16 +99,12 @@ class DrawnJudgements:
 
 def _sample(qrels: object) -> Columns | None:
     """The table of a sample of pairs; None for other judgements."""
-    if is_path(qrels):
-        if not (os.path.isfile(qrels) and os.fspath(qrels).endswith(".csv")):
-            return None
-        columns = read_columns(qrels)
-    else:
-        frame = frame_of(qrels, arg.qrels)
-        if frame is None:
-            return None
-        columns = Columns(frame, what=arg.qrels)
-    return columns if {PROBABILITY, GRADE, "query_id", "doc_id"} <= {*columns.table.columns} else None
+    if is_path(qrels) and not (os.path.isfile(qrels) and os.fspath(qrels).endswith(".csv")):
+        return None
+    columns = columns_of(qrels, arg.qrels)
+    if columns is None or not {PROBABILITY, GRADE, "query_id", "doc_id"} <= {*columns.table.columns}:
+        return None
+    return columns
 
 
 def _of_pairs(columns: Columns) -> Columns:

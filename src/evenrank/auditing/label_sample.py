@@ -203,7 +203,6 @@ class Labelling:
             raise EvenrankError(f"{arg.groups}: expected two or more names that differ, none of {taken}; found {given}")
         self._own: list[int] = []
         self._table = self._read()
-        self._version = _version(self.path)
 
     def _read(self) -> pl.DataFrame:
         """The file as it is."""
@@ -271,23 +270,13 @@ class Labelling:
             written = pl.when(here).then(pl.lit(label)).otherwise(self.column).alias(self.column)
             self._table = self._table.with_columns(written)
             write_labels(self.path, self._table)
-            self._version = _version(self.path)
 
     def _refresh(self) -> None:
-        """Reads the file again if somebody else has written it. Raises InputError if it holds other documents."""
-        version = _version(self.path)
-        if version == self._version:
-            return
+        """Reads the file again: somebody else may have written it. Raises InputError if it holds other documents."""
         table = self._read()
         if any(not table[name].equals(self._table[name]) for name in _IDS if name in table.columns):
             raise InputError(self.path, "holds other documents than when labelling began: start again")
-        self._table, self._version = table, version
-
-
-def _version(path: str) -> tuple[int, int]:
-    """What changes whenever a file is written."""
-    status = os.stat(path)
-    return status.st_ino, status.st_mtime_ns
+        self._table = table
 
 
 @checked

@@ -422,50 +422,33 @@ def check_lexicon(
         raise EvenrankError(
             f"{arg.labels} were drawn, some documents rather than others: agreement needs them as they come"
         )
-    counting = _Counting(scoring, table)
+    groups, words = chosen.groups, Occurrences(scoring)
+    compared = None if table is None else LabelComparison(groups, table)
+    documents = covered = above = 0
+    by_group, occurrences = np.zeros((2, len(groups)), dtype=np.int64)
     for batch in as_batches(collection):
-        counting.add(batch, *score_with_words([batch], scoring))
-    coverage = counting.coverage()
+        scores, found = score_with_words([batch], scoring)
+        counts = np.stack([scores.table[f"count_{group}"].to_numpy() for group in groups], axis=1)
+        total = counts.sum(axis=1)
+        documents += batch.height
+        covered += int((total > 0).sum())
+        above += int((total > threshold).sum())
+        by_group += (counts > 0).sum(axis=0)
+        occurrences += counts.sum(axis=0, dtype=np.int64)
+        words.add(batch["text"], found)
+        if compared is not None:
+            compared.add(batch["doc_id"], counts)
+    if not documents:
+        raise EvenrankError(f"{arg.collection}: expected documents, found none")
+    sums = (dict(zip(groups, of_groups.tolist(), strict=True)) for of_groups in (by_group, occurrences))
+    coverage = Coverage(documents, covered, above, *sums)
     settings: dict[str, object] = {
         **scoring.describe(),
         "collection": readable(os.fspath(collection)) if isinstance(collection, str | os.PathLike) else None,
         "labels": None if table is None else table.settings.get("labels"),
     }
-    agreement = None if counting.labels is None else counting.labels.result()
-    return LexiconCheck(chosen.name, chosen, coverage, counting.words.words(), agreement, settings, provenance=made)
-
-
-class _Counting:
-    """What is summed over the batches of a collection."""
-
-    def __init__(self, scoring: Scoring, labels: GroupTable | None) -> None:
-        self._scoring = scoring
-        self._groups = scoring.lexicon.groups
-        self.words = Occurrences(scoring)
-        self.labels = None if labels is None else LabelComparison(self._groups, labels)
-        self._documents = self._covered = self._above = 0
-        self._by_group: Array = np.zeros(len(self._groups), dtype=np.int64)
-        self._occurrences: Array = np.zeros(len(self._groups), dtype=np.int64)
-
-    def add(self, batch: pl.DataFrame, scores: GroupTable, found: WordCounts) -> None:
-        counts = np.stack([scores.table[f"count_{group}"].to_numpy() for group in self._groups], axis=1)
-        total = counts.sum(axis=1)
-        self._documents += batch.height
-        self._covered += int((total > 0).sum())
-        self._above += int((total > self._scoring.threshold).sum())
-        self._by_group += (counts > 0).sum(axis=0)
-        self._occurrences += counts.sum(axis=0, dtype=np.int64)
-        self.words.add(batch["text"], found)
-        if self.labels is not None:
-            self.labels.add(batch["doc_id"], counts)
-
-    def coverage(self) -> Coverage:
-        """Raises EvenrankError if there were no documents."""
-        if not self._documents:
-            raise EvenrankError(f"{arg.collection}: expected documents, found none")
-        by_group = dict(zip(self._groups, self._by_group.tolist(), strict=True))
-        occurrences = dict(zip(self._groups, self._occurrences.tolist(), strict=True))
-        return Coverage(self._documents, self._covered, self._above, by_group, occurrences)
+    agreement = None if compared is None else compared.result()
+    return LexiconCheck(chosen.name, chosen, coverage, words.words(), agreement, settings, provenance=made)
 
 
 _PHRASES = phrases("lexicon")

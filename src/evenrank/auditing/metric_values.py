@@ -43,7 +43,6 @@ def run_audits(
                 for key, values in run.measures.items()
             },
             tie_share=run.tie_share,
-            by_depth=run.by_depth,
             absent=run.absent,
             unjudged=run.unjudged,
             lacking=run.lacking,

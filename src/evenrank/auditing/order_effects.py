@@ -26,7 +26,7 @@ def own_references(evaluation: Evaluation, run: RunValues, axis: pl.Series) -> d
     linear = [values.measure for values in run.measures.values() if is_linear(values.measure)]
     clusters = next((values.by_query.clusters for values in run.measures.values()), None)
     return {
-        over: measure_run(evaluation, name, linear, axis, over=over, profiled=False, clusters=clusters)
+        over: measure_run(evaluation, name, linear, axis, over=over, clusters=clusters)
         for over, name in ORDERS.items()
         if linear and (over == "random" or evaluation.qrels is not None)
     }

@@ -10,16 +10,15 @@ from evenrank.files.convert import PathLike
 from evenrank.files.texts import select_texts
 from evenrank.files.types import Array
 from evenrank.groups import Lexicon, gendered_spans
-from evenrank.measures import NeutralityMeasure, is_bias, resolve
+from evenrank.measures import NeutralityMeasure, resolve
 from evenrank.measures.exposure import Exposure, Share
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 
-from .data import RANDOM, REFERENCES, AuditFigures, MetricValue
+from .data import RANDOM, REFERENCES, AuditFigures
 from .poles import group_label, labelled, passages, poles
 from .poles import groups as group_names
-from .selected_measures import direction, pick
-from .unknown_labels import shows_queries
+from .selected_measures import pick, shows_queries
 
 ENTRY_CAP = 6_000
 """The most entries of rankings that the page contains: as many queries as they make up, the most telling ones."""
@@ -32,38 +31,20 @@ LEAD = 80
 """Characters before the first marked word in an excerpt that does not start with the passage."""
 
 
-def figures(result: AuditFigures) -> dict[str, object]:
-    """Runs, measures, and every figure as numbers [run][measure]."""
+def runs_and_measures(result: AuditFigures) -> dict[str, object]:
+    """The runs and the measures."""
     return {
         "runs": [
             {"name": run.name, "reference": run.reference, "baseline": run.name == result.baseline}
             for run in result.runs
         ],
         "measures": [_measure(result, measure) for measure in result.measures],
-        "figures": [[_figure(figure) for figure in run.measures.values()] for run in result.runs],
-        "shares": share_fields(result),
-        "depth": [
-            {"run": run.name, **{name: rounded(value) for name, value in row.items()}}
-            for run in result.runs
-            for row in run.by_depth.iter_rows(named=True)
-        ],
     }
-
-
-def share_fields(result: AuditFigures) -> list[dict[str, str]]:
-    """The groups whose shares are known by rank: their labels, and the names of their columns."""
-    groups = group_names(result)
-    fields = [(group, f"weight_{group}") for group in groups]
-    found = result.runs[0].by_depth.columns
-    return [{"label": group_label(group, groups), "field": field} for group, field in fields if field in found]
 
 
 def _measure(result: AuditFigures, measure: Measure) -> dict[str, object]:
     return {
         "name": str(measure),
-        "bias": is_bias(measure),
-        "better": direction(measure),
-        "nearerZero": resolve(measure).better == "nearer zero",
         "signs": _signs(result, measure),
         "perQuery": _per_query(result, measure),
     }
@@ -106,19 +87,6 @@ def compared(result: AuditFigures) -> tuple[int, int]:
         return given[0], random if random is not None else (shown or given)[0]
     base = next((place for place in given if result.runs[place].name == result.baseline), given[0])
     return next(place for place in given if place != base), base
-
-
-def _figure(figure: MetricValue) -> dict[str, object]:
-    low, high = figure.ci95 or (None, None)
-    tie_low, tie_high = figure.tie_range or (None, None)
-    return {
-        "mean": rounded(figure.mean),
-        "low": rounded(low),
-        "high": rounded(high),
-        "tieMean": rounded(figure.tie_mean),
-        "tieLow": rounded(tie_low),
-        "tieHigh": rounded(tie_high),
-    }
 
 
 def rounded(value: object, digits: int = 6) -> object:

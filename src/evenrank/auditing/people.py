@@ -14,9 +14,9 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, check_apart
 from evenrank.files.arguments import checked
-from evenrank.files.convert import frame_of, strings
+from evenrank.files.convert import columns_of, strings
 from evenrank.files.errors import arg, quoted, quoted_number, readable, shown
-from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
+from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource
 from evenrank.groups.labels import PROBABILITY
@@ -145,9 +145,7 @@ def impact_ratios(
 
 def _labels_of_people(labels: object, id: str | None) -> object:
     """Labels whose column of people may be called like the table's."""
-    columns = read_columns(labels) if isinstance(labels, str | os.PathLike) else None
-    if columns is None and (frame := frame_of(labels, arg.labels)) is not None:
-        columns = Columns(frame, what=arg.labels)
+    columns = columns_of(labels, arg.labels)
     if columns is None:
         return labels
     if id not in columns.table.columns:
@@ -157,13 +155,9 @@ def _labels_of_people(labels: object, id: str | None) -> object:
 
 
 def _people(given: object) -> Columns:
-    if isinstance(given, str | os.PathLike):
-        columns = read_columns(given)
-    else:
-        frame = frame_of(given, arg.table)
-        if frame is None:
-            raise EvenrankError(f"{arg.table}: expected a path or a frame, found {shown(given)}")
-        columns = Columns(frame, what=arg.table)
+    columns = columns_of(given, arg.table)
+    if columns is None:
+        raise EvenrankError(f"{arg.table}: expected a path or a frame, found {shown(given)}")
     if not columns.table.height:
         raise columns.error("contains no rows")
     return columns

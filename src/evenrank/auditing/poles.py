@@ -54,20 +54,6 @@ def group_label(group: str, names: list[str]) -> str:
     return {"m": "male", "f": "female"}[group] if set(names) <= {"m", "f"} else group
 
 
-def both(pair: Poles) -> str:
-    """A phrase for the passages of both poles."""
-    if pair.worded:
-        return "male-worded and female-worded passages" if pair[0] == "m" else "female-worded and male-worded passages"
-    return " and ".join(passages(group, pair) for group in pair[:2])
-
-
-def positive(pair: Poles | None) -> str:
-    """The meaning of a lean's sign."""
-    if pair is None:
-        return ""
-    return f"positive: towards {passages(pair[0], pair)}, negative: towards {passages(pair[1], pair)}"
-
-
 def pole(pair: Poles, mean: float) -> str:
     """The group that a mean leans to: ``male``, ``a``, ``the other groups``."""
     name = pair.second if mean < 0 else pair.first

@@ -8,9 +8,9 @@ from dataclasses import replace
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.files.convert import frame_of, id_column, is_path
+from evenrank.files.convert import columns_of, id_column
 from evenrank.files.errors import EvenrankError, arg, quoted, shown
-from evenrank.files.tables import QUERY, Columns, column_named, first_repeat, read_columns
+from evenrank.files.tables import QUERY, Columns, column_named, first_repeat
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import is_bias, resolve
@@ -52,8 +52,7 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
     values = columns.table[name]
     if values.dtype.is_float():
         raise columns.error(f"expected names of groups in the column {name}, found numbers with decimals")
-    table = columns.table.select("query_id", named(values).alias("group"))
-    found = on_axis(table.rename({"group": "query_group"}), queries)
+    found = on_axis(columns.table.select("query_id", named(values).alias("query_group")), queries)
     number = found["query_group"].drop_nulls().n_unique()
     if not 2 <= number <= _MOST_GROUPS:
         raise columns.error(
@@ -78,18 +77,14 @@ def by_query(given: object, what: str, column: str) -> tuple[Columns, str]:
 
     Raises EvenrankError, which begins with ``what``, for what is no such table, and for a query that is repeated.
     """
-    if is_path(given):
-        columns = read_columns(given)
-    elif isinstance(given, Mapping):
+    if isinstance(given, Mapping):
         ids = pl.Series(list(given), dtype=pl.Object) if given else pl.Series([], dtype=pl.String)
         values = pl.Series(column, list(given.values()), strict=False)
-        columns = Columns(pl.DataFrame([id_column(ids, "query_id", what), values]), what=what)
-    else:
-        frame = frame_of(given, what, ("query_id", column))
-        if frame is None:
-            kinds = f"a path, {{query: {column}}} or a table with query_id and {column}"
-            raise EvenrankError(f"{what}: expected {kinds}, found {shown(given)}")
-        columns = Columns(frame, what=what)
+        given = pl.DataFrame([id_column(ids, "query_id", what), values])
+    columns = columns_of(given, what, ("query_id", column))
+    if columns is None:
+        kinds = f"a path, {{query: {column}}} or a table with query_id and {column}"
+        raise EvenrankError(f"{what}: expected {kinds}, found {shown(given)}")
     id_name = column_named(columns, QUERY)
     others = [name for name in columns.table.columns if name != id_name]
     name = others[0] if len(others) == 1 else column_named(columns, (column,))

@@ -19,7 +19,7 @@ from .inputs import Inputs, Options
 from .judgements import as_pairs
 from .order_effects import ORDERS, own_references
 from .query_clusters import QueryClusters, query_clusters
-from .values import SHOWN_DEPTH, UNCHECKED, RunValues, measure_run, query_axis
+from .values import SHOWN_DEPTH, UNCHECKED, RunValues, measure_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def measure_rankings(
             run.background = normaliser
         # Which documents are neutral is not known of those that were not drawn.
         neutral_first = background.neutral_first() if groups.sample is None else None
-    axis = query_axis(runs, background, inputs.qrels)
+    axis = inputs.asked
     found = query_clusters(clusters, axis, inputs.queries, inputs.qrels)
     audited = [
         measure_run(run, run.run.name, measures, axis, lacking=lacks, clusters=found.numbers)

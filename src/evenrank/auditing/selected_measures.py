@@ -1,4 +1,4 @@
-"""Which of an audit's measures its views show, and what stands beside a comparison."""
+"""Which of an audit's measures its views show, with unknown labels too, and what stands beside a comparison."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 from evenrank.results.table import number
 
 from .data import AuditFigures, MetricValue
-from .poles import Poles, poles
+from .poles import poles
 from .values import PARTLY
 
 
@@ -46,7 +46,7 @@ def estimated(result: AuditFigures) -> bool:
     return any(figure.from_labels is not None for run in result.given for figure in run.measures.values())
 
 
-def on_common(result: AuditFigures, figure: MetricValue) -> str:
+def on_common(figure: MetricValue) -> str:
     """A comparison's means, if it is over fewer queries than the figures; otherwise nothing."""
     compared = figure.vs_baseline
     if compared is None or not compared.partial:
@@ -56,18 +56,7 @@ def on_common(result: AuditFigures, figure: MetricValue) -> str:
     if compared.mean is None:
         return "no difference: estimated over other queries" if compared.n else "no common queries"
     means = f"{number(compared.mean, 4)} against {number(compared.baseline_mean, 4)}"
-    return f"{common_queries(result, figure)}: {means}"
-
-
-def common_queries(result: AuditFigures, figure: MetricValue) -> str:
-    """The number of queries behind a comparison: ``19 common queries``, for ΔA-PRF also by pole."""
-    compared = figure.vs_baseline
-    assert compared is not None
-    of_both = counted(compared.n or 0, "common query")
-    if compared.n_poles is None:
-        return of_both
-    pair = poles(result, figure.measure) or Poles("the first pole", "the second")
-    return f"{of_both} ({', '.join(f'{n:,} of {pole}' for n, pole in zip(compared.n_poles, pair[:2], strict=True))})"
+    return f"{counted(compared.n, 'common query')}: {means}"
 
 
 def pick(result: AuditFigures, *wanted: Measure) -> Measure | None:
@@ -103,3 +92,23 @@ def signed_measures(result: AuditFigures) -> list[str]:
 def utility_measures(result: AuditFigures) -> list[Measure]:
     """The measures of effectiveness."""
     return [measure for measure in result.measures if not is_bias(measure)]
+
+
+def only_bounds(result: AuditFigures) -> bool:
+    """Whether measures of bias that look at an unknown document have bounds alone."""
+    return result.partly_labelled and result.settings.get("unknown") == "bounds" and not estimated(result)
+
+
+def plane_bias(result: AuditFigures) -> Measure | None:
+    """The measure of bias that the plot shows first: of those with a value or bounds, if any has."""
+    usual = lean_measure(result)
+    wanted = [measure for measure in (usual, *result.measures) if measure is not None and is_bias(measure)]
+    figures = {measure: [run.measures[str(measure)] for run in result.runs] for measure in wanted}
+    shown = (m for m in wanted if any(f.mean is not None or f.bounds is not None for f in figures[m]))
+    return next(shown, usual)
+
+
+def shows_queries(result: AuditFigures, figure: MetricValue) -> bool:
+    """Whether a figure has values of single queries."""
+    alone = figure.from_labels is not None or (only_bounds(result) and is_bias(figure.measure))
+    return not (figure.whole_run or alone)

@@ -86,7 +86,6 @@ def audit_sums(
                 for k, measure in enumerate(measures, start=1)
             },
             tie_share=0.0,
-            by_depth=pl.DataFrame({"rank": []}),
             lengths=counts["documents"] / counts["views"],
         )
         for of_run, figure in ((name, FIGURES[0]), (RANDOM, FIGURES[1]))

@@ -23,10 +23,9 @@ from evenrank.results.table import (
 )
 from evenrank.stats.compare import LEAST_DIFFERENT, LEAST_NOT_ZERO, Comparison
 
-from .data import AuditFigures, MetricValue, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
+from .data import AuditFigures, KnownLabels, MetricValue, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
 from .poles import group_label, groups, labelled
-from .selected_measures import direction, ideal_adds, on_common, signed_measures, with_origins
-from .unknown_labels import only_bounds
+from .selected_measures import direction, ideal_adds, on_common, only_bounds, signed_measures, with_origins
 from .word_attribution import Words, WordShare
 
 _DIGITS = 4
@@ -135,7 +134,7 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             _against("difference"),
             "differ.",
             f"Mean of the run minus that of {baseline}, over queries where both have a value",
-            tag=lambda row: on_common(row.result, row.figure),
+            tag=lambda row: on_common(row.figure),
         ),
         Column(
             "relative",
@@ -293,7 +292,7 @@ def _title(result: AuditFigures, key: str) -> str:
 
 def _on_common(row: FigureRow) -> str:
     """The comparison's means, if it is over fewer queries than the figures."""
-    text = on_common(row.result, row.figure)
+    text = on_common(row.figure)
     return f"on the {text}" if text and row.compared is not None and row.compared.mean is not None else text
 
 
@@ -353,6 +352,31 @@ def strata_table(result: AuditFigures) -> Table | None:
     return Table(title, columns, result.judge.strata, notes=(note,))
 
 
+def labels_table(result: AuditFigures) -> Table | None:
+    """Each run's first ranks by group, with what is of none and what is unknown; None without labels."""
+    known = [(run, run.labels) for run in result.runs if run.labels is not None]
+    if not known:
+        return None
+    names = groups(result)
+    columns = [*(group_label(name, names) for name in names), "No group", "Unknown"]
+    rows = [
+        (run.name, *(_size(size, labels.rows) for size in _sizes(labels, names)), labels.rows) for run, labels in known
+    ]
+    shown = (Column("Run"), *(Column(name, COUNT) for name in (*columns, "Documents")))
+    return Table(f"Labels of the first {known[0][1].depth} ranks", shown, rows)
+
+
+def _sizes(labels: KnownLabels, groups: list[str]) -> list[float]:
+    """The groups' weights, what is left of known documents, and the number of unknown ones; they sum to the rows."""
+    weights = [labels.groups.get(group, 0.0) for group in groups]
+    return [*weights, max(0.0, labels.known - sum(weights)), float(labels.unknown)]
+
+
+def _size(size: float, rows: int) -> str:
+    """A number of documents and its share: ``31 (1.4%)``; below half of the last decimal, 0."""
+    return f"{round(size, 1):,.6g} ({size / max(1, rows):.1%})"
+
+
 def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Comparison | None]) -> Iterator[Column]:
     def said(name: str) -> Callable[[QueryGroup], object]:
         return lambda row: "" if (test := of(row)) is None else getattr(test, name)
@@ -369,10 +393,10 @@ def _tied(effect: OrderEffect | None) -> str:
     return TIES if effect is not None and effect.tie_sensitive else ""
 
 
-def origins_table(result: AuditFigures, relevance: bool) -> Table:
+def origins_table(result: AuditFigures) -> Table:
     """The page's table: a row for each figure that is known to be such a sum.
 
-    ``relevance``: with what an ideal ranking of the candidates would add.
+    With what an ideal ranking of the candidates would add, where that is known of a figure.
     """
     rows = [
         FigureRow(result, run, run.measures[str(measure)])
@@ -413,7 +437,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
         ),
         Column(("added_low", "added_high"), _SIGNED_ENDS, "Interval (order)", "figure.vs_random_order.ci95"),
         Column("added_p", P, "p (order)", "figure.vs_random_order.test.p"),
-        *(beyond if relevance else ()),
+        *(beyond if any(row.figure.vs_ideal_order is not None for row in rows) else ()),
         Column("n", COUNT, plural(result.unit).capitalize(), "figure.vs_random_order.n"),
     )
     title = "What candidates hold and what their order adds"
@@ -440,7 +464,7 @@ def _beyond_of(row: FigureRow) -> str:
     return "" if added is None or beyond is None or beyond.n == added.n else f"of {counted(beyond.n, 'query')}"
 
 
-# --- words and ranks -------------------------------------------------------------------------------------------------
+# --- words -----------------------------------------------------------------------------------------------------------
 
 
 def words_table(result: AuditFigures, words: Words, run: str, place: int | None) -> Table:
@@ -465,13 +489,3 @@ def words_table(result: AuditFigures, words: Words, run: str, place: int | None)
 
 def _occurrences(count: float) -> str:
     return f"{count:,.0f}" if count >= 9.5 else f"{count:.3g}"
-
-
-def ranks_table(result: AuditFigures, column: str, heading: str, ranks: Sequence[int]) -> Table:
-    """A curve by rank depth at selected ranks: the mean of a column of ``by_depth`` down to each, for every run."""
-    rows = []
-    for run in result.runs:
-        by_rank = dict(run.by_depth.select("rank", column).iter_rows())
-        rows.append((run.name, *map(by_rank.get, ranks)))
-    columns = (Column("run", TEXT, f"{heading} down to rank"), *(Column(f"{rank}", digits(3)) for rank in ranks))
-    return Table(f"{heading} by rank depth", columns, rows)

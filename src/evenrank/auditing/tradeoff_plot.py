@@ -14,9 +14,8 @@ from evenrank.results.page import COLOURS, Drawing
 from evenrank.results.table import Interval, interval, number
 
 from .data import SHOWN_AS, AuditFigures, shown_name
-from .selected_measures import direction
+from .selected_measures import direction, plane_bias
 from .summary import shown_runs
-from .unknown_labels import plane_bias
 
 WIDTH, HEIGHT = 460, 250
 _LONGEST = 18

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from evenrank.measures import (
     not_estimable,
     resolve,
 )
-from evenrank.measures.base import Over, mean_of, means_by_relevance
+from evenrank.measures.base import Over, mean_of
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.results.table import Interval
@@ -35,7 +35,6 @@ from evenrank.stats.values import QueryValues
 from .data import NEUTRAL_FIRST, FromLabels, Known, KnownLabels, Unjudged
 
 SHOWN_DEPTH = 10
-PROFILE_DEPTH = 100
 PARTLY = "documents without a label could change it"
 ONLY_KNOWN = "the figures are of the labelled documents alone"
 """Why nothing can be told of a figure that depends on documents without a label; where these are left out."""
@@ -107,7 +106,6 @@ class RunValues:
         queries: Number of the ranking's queries.
         measures: Its values by the measure's text.
         tie_share: Share of the documents in the first 10 ranks that are tied.
-        by_depth: Means down to each rank (see :class:`evenrank.auditing.data.RunAudit`).
         lengths: How many documents each query [Q] has; NaN where the ranking lacks it.
         absent: Number of judged queries that the ranking lacks.
         unjudged: How many of its first documents, as many as the first measure of effectiveness looks at, have no
@@ -120,7 +118,6 @@ class RunValues:
     queries: int
     measures: dict[str, MeasureValues]
     tie_share: float
-    by_depth: pl.DataFrame = field(repr=False)
     lengths: Array = field(repr=False)
     absent: int = 0
     unjudged: Unjudged | None = None
@@ -135,14 +132,6 @@ class RunValues:
         """Which queries [Q] it has."""
         has: Array = ~np.isnan(self.lengths)
         return has
-
-
-def query_axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
-    """All queries of the audit: those of the runs, then the judged ones that no run has."""
-    parts = [evaluation.queries for evaluation in [*evaluations, background]]
-    if qrels is not None:
-        parts.append(qrels["query_id"])
-    return pl.concat(parts).unique(maintain_order=True).alias("query_id")
 
 
 def _places(queries: pl.Series, axis: pl.Series) -> Array:
@@ -169,12 +158,11 @@ def measure_run(
     *,
     over: Over | None = None,
     lacking: Lacking | None = None,
-    profiled: bool = True,
     clusters: Array | None = None,
 ) -> RunValues:
     """A run's values on all measures; with ``over``, their expectation over orders of its candidates.
 
-    ``profiled``: whether to look at the documents down to each rank as well; ``clusters`` [Q]: the queries' clusters.
+    ``clusters`` [Q]: the queries' clusters.
     """
     absent = 0
     if evaluation.qrels is not None:
@@ -187,12 +175,11 @@ def measure_run(
             for measure in measures
         },
         tie_share=0.0 if over else evaluation.scored_lists.tie_share(SHOWN_DEPTH),
-        by_depth=_profile(evaluation, over) if profiled else pl.DataFrame(),
         lengths=place_values(evaluation.lists.lengths, evaluation.queries, axis),
         absent=absent,
         unjudged=None if over else unjudged_documents(evaluation, _reach(measures)),
         lacking=lacking,
-        labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
+        labels=known_labels(evaluation) if not over else None,
     )
 
 
@@ -223,7 +210,9 @@ def _measure(
 ) -> MeasureValues:
     """A run's values on a measure; ``ideal``: it is the neutral-first order."""
     how = resolve(measure)
-    labels, samples = _Labels(), _Samples()
+    labels = _Labels()
+    sample: LabelSample | None = None
+    over_ties_sample: LabelSample | None = None
     of_pairs = None if is_bias(measure) else evaluation.drawn_pairs
     if of_pairs is not None:
         form = linear_form(measure)
@@ -235,7 +224,7 @@ def _measure(
         # Of no labelled document there is no figure: neither 0 nor 1.
         if labels.known is None or labels.known.rows == 0 or _is_unknown(evaluation, how, over):
             return _undefined(evaluation, measure, how, len(axis), clusters, labels)
-        samples = _samples(evaluation, how, over, axis)
+        sample, over_ties_sample = _samples(evaluation, how, over, axis)
     queries = how.queries(evaluation)
     own = _parts(how, evaluation, over)
     parts = tuple(place_values(part, queries, axis) for part in own)
@@ -243,19 +232,19 @@ def _measure(
         # A run that lacks a query shows nothing relevant for it.
         lacks = ~axis.is_in(queries.implode()).to_numpy()
         parts = tuple(np.where(lacks, 0.0, part) for part in parts)
-    values = QueryValues(how.per_query(parts), clusters, samples.own)
+    values = QueryValues(how.per_query(parts), clusters, sample)
     tie_mean, tie_range, expected = None, None, None
     greatest, variances = greatest_value(measure), None
     if not over:
         of_ties = how.ties(evaluation)
         # The range of estimates is not that of the figure.
-        tie_mean, tie_range = of_ties.mean, None if samples.own is not None else of_ties.range
+        tie_mean, tie_range = of_ties.mean, None if sample is not None else of_ties.range
         if of_ties.expected is not None:
             placed = place_values(of_ties.expected, queries, axis)
-            expected = QueryValues(placed, clusters, samples.tied or samples.own)
+            expected = QueryValues(placed, clusters, over_ties_sample or sample)
         if isinstance(how, LinearMeasure):
             greatest = how.greatest(evaluation) if greatest is None else greatest
-            if is_linear(measure) and samples.own is None:
+            if is_linear(measure) and sample is None:
                 variances = place_values(how.order_variance(evaluation), queries, axis)
     return MeasureValues(
         measure=measure,
@@ -272,8 +261,8 @@ def _measure(
         known=labels.known,
         known_queries=labels.known_queries,
         bounds=labels.bounds,
-        undecidable_reason=labels.undecidable_reason(samples.own is not None),
-        from_labels=None if samples.own is None else _from_labels(samples.own, values.values, evaluation, how, over),
+        undecidable_reason=labels.undecidable_reason(sample is not None),
+        from_labels=None if sample is None else _from_labels(sample, values.values, evaluation, how, over),
     )
 
 
@@ -325,13 +314,6 @@ class _Labels(NamedTuple):
         return ONLY_KNOWN if self.only_known else PARTLY
 
 
-class _Samples(NamedTuple):
-    """What values owe to labels that were drawn, and what their expectations over the orders of tied documents do."""
-
-    own: LabelSample | None = None
-    tied: LabelSample | None = None
-
-
 def _labels(evaluation: JoinedRun, how: RunMeasure, over: Over | None, *, ideal: bool) -> _Labels:
     """How many of the rows that a measure looks at are known, and its bounds."""
     known = _known_rows(how, evaluation, over)
@@ -356,17 +338,19 @@ def _labels(evaluation: JoinedRun, how: RunMeasure, over: Over | None, *, ideal:
     )
 
 
-def _samples(evaluation: JoinedRun, how: RunMeasure, over: Over | None, axis: pl.Series) -> _Samples:
-    """What a measure that is estimated owes to labels that were drawn, on the axis."""
+def _samples(
+    evaluation: JoinedRun, how: RunMeasure, over: Over | None, axis: pl.Series
+) -> tuple[LabelSample | None, LabelSample | None]:
+    """What values that are estimated owe to labels that were drawn, and what their expectations over ties do."""
     if not isinstance(how, LinearMeasure) or not how.estimated(evaluation):
-        return _Samples()
+        return None, None
     places = _places(evaluation.queries, axis)
 
     def placed(part: LabelSample) -> LabelSample:
         return replace(part, query=places[part.query])
 
     own = placed(how.design_term(evaluation, over=over))
-    return _Samples(own) if over else _Samples(own, placed(how.design_term(evaluation, tied=True)))
+    return own, None if over else placed(how.design_term(evaluation, tied=True))
 
 
 def _from_labels(
@@ -428,43 +412,13 @@ def _places_of(how: RunMeasure, run: JoinedRun, over: Over | None, *, ties: bool
     return slice(None) if places is None else places
 
 
-def known_labels(evaluation: Evaluation, depth: int) -> KnownLabels | None:
-    """The labels of a run's first ``depth`` ranks; None without labels."""
+def known_labels(evaluation: Evaluation) -> KnownLabels | None:
+    """The labels of a run's first ranks; None without labels."""
     table = evaluation.group_table
     if table is None or not table.labelled:
         return None
-    places, _ = expand(evaluation.lists.offsets[:-1], np.minimum(evaluation.lists.lengths, depth))
+    places, _ = expand(evaluation.lists.offsets[:-1], np.minimum(evaluation.lists.lengths, SHOWN_DEPTH))
     rows = evaluation.document[places]
     found = rows[rows >= 0]
     groups = {group: float(table.weight(group, found).sum()) for group in table.groups}
-    return KnownLabels(depth, len(rows), len(found), groups, round(len(found) - sum(groups.values()), 9))
-
-
-def _profile(evaluation: Evaluation, over: Over | None) -> pl.DataFrame:
-    """Mean over queries of the signed magnitude, the neutrality and the groups' weights down to each rank.
-
-    The weights, in columns named ``weight_<group>``, only of labels and of groups without poles.
-    """
-    lists = evaluation.scored_lists
-    depth = min(PROFILE_DEPTH, int(lists.lengths.max(initial=0)))
-    ranks = np.arange(1, depth + 1)
-    counts = np.minimum(ranks, lists.lengths[:, None])
-    columns: dict[str, Any] = {"rank": ranks}
-    table = evaluation.group_table
-    # Of labels that were drawn, the known ones are no picture of the others.
-    if table is None or table.sample is not None:
-        return pl.DataFrame(columns)
-    kinds = {"neutrality": evaluation.neutrality}
-    if table.poles is not None:
-        kinds["magnitude"] = evaluation.magnitude(table.usual_kind)
-    if table.labelled or table.poles is None:
-        kinds |= {f"weight_{group}": evaluation.weight(group) for group in table.groups}
-    for name, values in kinds.items():
-        if over == "random":
-            running = values.means(lists)[:, None] * counts
-        else:
-            top = means_by_relevance(evaluation, values, depth) if over else values.first(lists, depth)
-            running = np.cumsum(top, axis=1)
-        by_query = np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan))
-        columns[name] = np.nanmean(by_query, axis=0)
-    return pl.DataFrame(columns)
+    return KnownLabels(SHOWN_DEPTH, len(rows), len(found), groups, round(len(found) - sum(groups.values()), 9))

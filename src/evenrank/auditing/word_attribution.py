@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from ir_measures import Measure
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
-from evenrank.groups import GroupTable, Scoring, WordCounts, score_with_words
+from evenrank.groups import GroupTable, WordCounts
 from evenrank.groups.table import REST
 from evenrank.measures import Evaluation, NeutralityMeasure, RankBiasMeasure
 from evenrank.measures.rank_bias import ARaB
@@ -32,8 +32,6 @@ class WordShare:
         share: The word's share of the weight of its group's words in these ranks.
         share_of_documents: The word's share of the occurrences of its group's words in all documents of the runs,
             each document counted once.
-        left_out: By how much each lean of the audit exceeds what it would be without the word. For logarithmic
-            magnitudes these do not add up.
     """
 
     word: str
@@ -41,7 +39,6 @@ class WordShare:
     contribution: float | None
     share: float
     share_of_documents: float
-    left_out: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,92 +72,46 @@ def find_words(
 
     ``shown``: ids of the documents whose words are listed.
     """
-    leans = [measure for measure in measures if isinstance(measure, RankBiasMeasure)]
-    first = next((m for m in (*leans, *measures) if isinstance(m, RankBiasMeasure | NeutralityMeasure)), None)
+    kinds = (RankBiasMeasure, NeutralityMeasure)
+    first = next((measure for kind in kinds for measure in measures if isinstance(measure, kind)), None)
     depth = first.params["cutoff"] if first is not None else _DEPTH
     own = first.params.get("poles") if first is not None else None
     measure = ARaB(magnitude="count", **({"poles": own} if own else {})) @ depth
-    signed = [lean for lean in leans if lean.signed]
     counted = _Counted.of(scores, counts)
-    runs = {
-        name: counted.ranked(_Weights.of(evaluation, measure, signed, random), measure)
-        for name, evaluation, random in evaluations
-    }
+    runs = {name: counted.ranked(evaluation, measure, random) for name, evaluation, random in evaluations}
     return Words(str(measure), depth, counts.documents, runs, counts.words, _words_in(counts, scores, shown))
-
-
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """The weight of each document [D] of the group table in a ranking.
-
-    ``appearances``: how often it is in the first ranks; ``weight``: in the measure that weights the words; ``leans``:
-    in each lean of the audit.
-    """
-
-    appearances: Array
-    weight: Array
-    leans: list[tuple[Measure, Array]]
-
-    @classmethod
-    def of(
-        cls, evaluation: Evaluation, measure: RankBiasMeasure, signed: list[RankBiasMeasure], random: bool
-    ) -> _Weights:
-        # Weights depend on the ranks, not on the magnitude.
-        known: dict[tuple[type, int], Array] = {}
-        for lean in (measure, *signed):
-            key = type(lean), lean.params["cutoff"]
-            if key not in known:
-                known[key] = lean.document_weights(evaluation, random=random)
-        depth = measure.params["cutoff"]
-        return cls(
-            evaluation.appearances(depth, random=random),
-            known[type(measure), depth],
-            [(lean, known[type(lean), lean.params["cutoff"]]) for lean in signed],
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
     """The words of scored documents.
 
-    ``group`` [E]: each word's group number; ``document_shares`` [E]: its share of its group's occurrences; ``totals``
-    [D, G]: occurrences of each group's words in each document.
+    ``group`` [E]: each word's group number; ``document_shares`` [E]: its share of its group's occurrences.
     """
 
     scores: GroupTable
     counts: WordCounts
     group: Array
     document_shares: Array
-    totals: Array
 
     @classmethod
     def of(cls, scores: GroupTable, counts: WordCounts) -> _Counted:
         group = np.array([scores.groups.index(name) for name in counts.groups], dtype=np.int64)
-        totals = np.stack([scores.table[f"count_{name}"].to_numpy() for name in scores.groups], axis=1)
         everywhere = np.bincount(counts.word, counts.count, minlength=len(group))
-        return cls(scores, counts, group, _shares(everywhere, group, len(scores.groups)), totals)
+        return cls(scores, counts, group, _shares(everywhere, group, len(scores.groups)))
 
-    def ranked(self, weights: _Weights, measure: Measure) -> dict[str, tuple[WordShare, ...]]:
-        """The words of a ranking's first ranks by group, heaviest first."""
-        touched = (weights.appearances != 0) | (weights.weight != 0)
-        for _, weight in weights.leans:
-            touched |= weight != 0
-        document, word, count = _rows_of(self.counts, np.flatnonzero(touched))
+    def ranked(
+        self, evaluation: Evaluation, measure: RankBiasMeasure, random: bool
+    ) -> dict[str, tuple[WordShare, ...]]:
+        """The words of a ranking's first ranks by group, heaviest first; ``random``: in random order."""
+        appearances = evaluation.appearances(measure.params["cutoff"], random=random)
+        weights = measure.document_weights(evaluation, random=random)
+        document, word, count = _rows_of(self.counts, np.flatnonzero((appearances != 0) | (weights != 0)))
         group = self.group
-
-        def summed(values: Array) -> Array:
-            return np.bincount(word, values, minlength=len(group))
-
-        occurrences = summed(weights.appearances[document] * count)
-        part = summed(weights.weight[document] * count)
-        total = self.totals[document, group[word]]
-        left_out = {
-            str(lean): sign[group] * summed(weight[document] * _lost(lean, total, count))
-            for lean, weight in weights.leans
-            if (sign := _signs(self.scores, lean)) is not None
-        }
-        signs = _signs(self.scores, measure)
-        shares = _shares(part, group, len(self.scores.groups))
+        occurrences, part = (
+            np.bincount(word, values[document] * count, minlength=len(group)) for values in (appearances, weights)
+        )
+        signs, shares = _signs(self.scores, measure), _shares(part, group, len(self.scores.groups))
 
         def share_of(w: int) -> WordShare:
             return WordShare(
@@ -169,7 +120,6 @@ class _Counted:
                 None if signs is None else float(signs[group[w]] * part[w]),
                 float(shares[w]),
                 float(self.document_shares[w]),
-                {key: float(values[w]) for key, values in left_out.items()},
             )
 
         order = [w for w in np.argsort(-part, kind="stable").tolist() if occurrences[w] > 0]
@@ -184,21 +134,6 @@ def _signs(scores: GroupTable, measure: Measure) -> Array | None:
         return None
     others = [group for group in scores.groups if group != pair[0]] if pair[1] == REST else [pair[1]]
     return np.array([(group == pair[0]) - (group in others) / len(others) for group in scores.groups])
-
-
-def _lost(measure: Measure, total: Array, count: Array) -> Array:
-    """The loss [P] of a group's magnitude if ``count`` of its ``total`` occurrences are left out."""
-    kind = measure.params.get("magnitude") or "tf"
-    if kind == "count":
-        return count.astype(np.float64)
-    if kind == "bool":
-        return (count >= total).astype(np.float64)
-    if kind == "tf_words":
-        return np.log1p(count)
-    if kind == "tf_literal":
-        return np.log(count)
-    lost: Array = np.log1p(total) - np.log1p(total - count)
-    return lost
 
 
 def _shares(values: Array, group: Array, groups: int) -> Array:
@@ -224,25 +159,3 @@ def _words_in(counts: WordCounts, scores: GroupTable, shown: pl.Series) -> pl.Da
     rows, of = expand(starts, np.searchsorted(counts.document, place, side="right") - starts)
     pairs = pl.DataFrame({"doc_id": ids.gather(of), "words": counts.word[rows]})
     return pairs.group_by("doc_id", maintain_order=True).agg("words")
-
-
-def count_words(scores: GroupTable, texts: Iterable[pl.DataFrame], scoring: Scoring) -> WordCounts | None:
-    """The words of documents that were scored before, from batches of their texts.
-
-    None if the group table was made from other texts.
-    """
-    own, counts = score_with_words(texts, scoring)
-    if own.groups != scores.groups:
-        return None
-    place = IdIndex([scores.table["doc_id"]]).places(own.table["doc_id"])
-    known = place >= 0
-    for name in own.groups:
-        column = f"count_{name}"
-        if (own.table[column].to_numpy()[known] != scores.table[column].to_numpy()[place[known]]).any():
-            return None
-    document = place[counts.document]
-    order = np.argsort(document, kind="stable")
-    order = order[document[order] >= 0]
-    return WordCounts(
-        counts.words, counts.groups, counts.documents, document[order], counts.word[order], counts.count[order]
-    )

@@ -17,7 +17,7 @@ import polars as pl
 
 from .answers import NO_SCORES, Answers, run_in
 from .errors import EvenrankError, arg, quoted, quoted_number, shown
-from .tables import DOCUMENT, MIXED, QUERY, first_repeat, series
+from .tables import DOCUMENT, MIXED, QUERY, Columns, first_repeat, read_columns, series
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -203,6 +203,14 @@ def frame_of(given: object, what: str, of_series: tuple[str, str] | None = None)
     if hasattr(given, "__arrow_c_stream__"):
         return pl.DataFrame(given)
     return None
+
+
+def columns_of(given: object, what: str, of_series: tuple[str, str] | None = None) -> Columns | None:
+    """The table of a path or of what :func:`frame_of` takes, with the lines of its file; None for anything else."""
+    if is_path(given):
+        return read_columns(given)
+    frame = frame_of(given, what, of_series)
+    return None if frame is None else Columns(frame, what=what)
 
 
 def _is_series(given: object) -> bool:

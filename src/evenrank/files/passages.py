@@ -17,10 +17,10 @@ from dataclasses import replace
 import polars as pl
 
 from .arguments import checked
-from .convert import Frame, PathLike, frame_of, id_column, is_path
+from .convert import Frame, PathLike, columns_of, id_column
 from .errors import EvenrankError, arg, quoted, shown
 from .runs import Run, as_run
-from .tables import Columns, first_repeat, read_columns
+from .tables import first_repeat
 from .wording import are, counted
 
 PassagesLike = PathLike | Frame | Mapping[str, str]
@@ -36,15 +36,11 @@ def as_passages(given: object, what: str | None = None) -> pl.DataFrame:
     that is missing, and a passage that is repeated.
     """
     what = what or arg.passages
-    if is_path(given):
-        columns = read_columns(given)
-    elif isinstance(given, Mapping):
-        columns = Columns(pl.DataFrame({"passage_id": list(given), "doc_id": list(given.values())}), None, what)
-    else:
-        frame = frame_of(given, what)
-        if frame is None:
-            raise EvenrankError(f"{what}: expected a path, a frame or {{passage: document}}, found {shown(given)}")
-        columns = Columns(frame, None, what)
+    if isinstance(given, Mapping):
+        given = pl.DataFrame({"passage_id": list(given), "doc_id": list(given.values())})
+    columns = columns_of(given, what)
+    if columns is None:
+        raise EvenrankError(f"{what}: expected a path, a frame or {{passage: document}}, found {shown(given)}")
     missing = [name for name in _COLUMNS if name not in columns.table.columns]
     if missing:
         has = ", ".join(map(str, columns.table.columns[:10])) or "none"

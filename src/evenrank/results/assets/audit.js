@@ -1,5 +1,5 @@
 // The audit's data, numbers, signs of runs, and charts: specifications from Python, filled with data and titles.
-const { figures: audit, values, queries: browser, charts } = JSON.parse(await unpacked("data"));
+const { audit, values, queries: browser, charts } = JSON.parse(await unpacked("data"));
 const runNames = audit.runs.map((run) => run.name);
 const measureNames = audit.measures.map((measure) => measure.name);
 
@@ -19,7 +19,6 @@ function number(value, digits = 3) {
   return text.replaceAll("-", "−");
 }
 
-const interval = (low, high) => (low === null || low === undefined ? "–" : `${number(low)} to ${number(high)}`);
 const count = (n) => n.toLocaleString("en");
 const plural = (n, word, words) => `${count(n)} ${n === 1 ? word : words}`;
 
@@ -50,34 +49,15 @@ const PATHS = {
 /** A symbol of the legend in charts: Vega has no star, and takes a path within −1 and 1 for one. */
 const vegaShape = (name) => (name === "star" ? "M0,-1L0.25,-0.34L0.95,-0.31L0.4,0.13L0.59,0.81L0,0.42L-0.59,0.81L-0.4,0.13L-0.95,-0.31L-0.25,-0.34Z" : name);
 
-/** The symbol of a run: its shape, on its line if `line` is set. */
-function runSign(place, line = false) {
+/** The symbol of a run: its shape in its colour. */
+function runSign(place) {
   const style = charts.styles[place];
-  const paint = `var(--${runColour(style)})`;
-  const width = line ? 40 : 12;
-  const sign = svg("svg", { width, height: 12, viewBox: `0 0 ${width} 12`, "aria-hidden": "true" });
-  if (line) {
-    const stroke = { x1: 0, x2: 40, y1: 6, y2: 6, "stroke-width": 2.5, "stroke-dasharray": style.dash.join(" ") };
-    sign.append(svg("line", { ...stroke, style: `stroke:${paint}` }));
-  }
-  const path = svg("path", { d: PATHS[style.shape], style: `fill:${paint}` });
-  sign.append(line ? svg("g", { transform: "translate(14 0)" }, path) : path);
+  const sign = svg("svg", { width: 12, height: 12, viewBox: "0 0 12 12", "aria-hidden": "true" });
+  sign.append(svg("path", { d: PATHS[style.shape], style: `fill:var(--${runColour(style)})` }));
   return sign;
 }
 
-for (const legend of document.querySelectorAll("[data-legend]")) {
-  const line = legend.dataset.legend === "lines";
-  legend.replaceChildren(...audit.runs.map((run, place) => el("span", {}, runSign(place, line), runLabel(run))));
-}
-
 // --- charts ----------------------------------------------------------------------------------------------------------
-
-const runScales = () => ({
-  "@runs": runNames,
-  "@colours": charts.styles.map((style) => colour(runColour(style))),
-  "@shapes": charts.styles.map((style) => vegaShape(style.shape)),
-  "@dashes": charts.styles.map((style) => style.dash),
-});
 
 /** A copy of a specification with its placeholders replaced. */
 function filled(part, places) {
@@ -92,8 +72,8 @@ function filled(part, places) {
 }
 
 /**
- * Draws a chart in an element. `description` is its text for screen readers; `without` names layers to leave out: a line
- * at 0 that has no meaning, and layers without data, which have no extent.
+ * Draws a chart in an element. `description` is its text for screen readers; `without` names layers to leave out: those
+ * without data, which have no extent.
  */
 function draw(holder, name, { datasets, places, description, without = [], height = null, click = null }) {
   if (Object.values(datasets).some((rows) => !rows.length)) {
@@ -109,14 +89,6 @@ function draw(holder, name, { datasets, places, description, without = [], heigh
   if (height !== null) specification.height = height;
   specification.description = description;
   embed(holder, specification, click);
-}
-
-/** A name shortened in the middle to at most so many letters. */
-function shortened(name, most) {
-  const letters = [...name];
-  if (letters.length <= most) return name;
-  const end = Math.floor((most - 1) / 2);
-  return `${letters.slice(0, most - 1 - end).join("")}…${letters.slice(-end).join("")}`;
 }
 
 // --- differences by query ------------------------------------------------------------------------------------------
@@ -183,79 +155,6 @@ function queriesLegend(measure, first, second) {
   byId("queries-legend").replaceChildren(...entries);
 }
 
-// --- depth and ties ------------------------------------------------------------------------------------------------
-
-const MARKED_RANKS = [1, 2, 3, 5, 10, 20, 30, 50, 100];
-
-function drawDepth(field, title, holder) {
-  const deepest = Math.max(1, ...audit.depth.map((row) => row.rank));
-  const marked = new Set([...MARKED_RANKS, deepest]);
-  const ranks = audit.depth
-    .filter((row) => row[field] !== null)
-    .map((row) => ({ run: row.run, rank: row.rank, value: row[field], text: number(row[field]), marked: marked.has(row.rank) }));
-  const ends = runNames.map((name) => {
-    const rows = ranks.filter((row) => row.run === name);
-    return rows.length ? `${name} from ${rows[0].text} at rank 1 to ${rows.at(-1).text} down to rank ${rows.at(-1).rank}` : `${name} none`;
-  });
-  draw(holder, "depth", {
-    datasets: { ranks },
-    without: field === "magnitude" ? [] : ["zero"],
-    places: { ...runScales(), "@y": lines(title, 300 / LETTER), "@ranks": MARKED_RANKS.filter((rank) => rank <= deepest) },
-    description: `${title} by rank depth: ${ends.join("; ")}.`,
-  });
-}
-
-/** The share of the chosen group by rank. */
-function drawShare() {
-  const { label, field } = audit.shares[Number(byId("depth-group").value)];
-  byId("depth-name").textContent = `group ${label}`;
-  drawDepth(field, `mean share of ${shortened(label, 24)}`, byId("depth-share"));
-}
-
-/** The measures that ties can change, by place: where only bounds are known, those of effectiveness. */
-const tied = audit.measures.flatMap((measure, place) => (charts.onlyBounds && measure.bias ? [] : [[measure, place]]));
-
-function drawTies(measure, place, holder) {
-  const places = { "@runs": runNames };
-  for (const [name, paint] of Object.entries({ "@band": "band", "@bandEdge": "band-edge", "@ink": "ink", "@paper": "paper" })) places[name] = colour(paint);
-  const rows = audit.runs.flatMap((run, r) => {
-    const figure = audit.figures[r][place];
-    if (figure.mean === null) return [];
-    const texts = { meanText: number(figure.mean), intervalText: interval(figure.low, figure.high) };
-    const row = { run: run.name, ...figure, ...texts, tieMeanText: number(figure.tieMean), tieText: interval(figure.tieLow, figure.tieHigh) };
-    // Without ties, the two means coincide.
-    if (figure.tieMean !== null && Math.abs(figure.tieMean - figure.mean) < 1e-6) row.tieMean = null;
-    return [row];
-  });
-  const sentences = rows.map((row) => `${row.run}: mean ${row.meanText}, interval ${row.intervalText}, tie range ${row.tieText}`);
-  draw(holder, "ties", {
-    datasets: { rows },
-    without: [
-      measure.nearerZero ? null : "zero",
-      rows.some((row) => row.tieMean !== null) ? null : "tie mean",
-      rows.some((row) => row.low !== null) ? null : "interval",
-    ],
-    places,
-    height: 30 * Math.max(1, rows.length),
-    description: `${measure.name}. ${sentences.join("; ")}.`,
-  });
-}
-
-function tieLegend() {
-  const sign = (...parts) => svg("svg", { width: 34, height: 16, viewBox: "0 0 34 16", "aria-hidden": "true" }, ...parts);
-  const line = svg("line", { x1: 2, x2: 32, y1: 8, y2: 8, "stroke-width": 2.5, style: "stroke:var(--ink)" });
-  const band = svg("rect", { x: 2, y: 2, width: 30, height: 12, rx: 2, style: "fill:var(--band);stroke:var(--band-edge)" });
-  const mean = svg("circle", { cx: 17, cy: 8, r: 4.5, style: "fill:var(--ink)" });
-  const expected = svg("path", { d: "M17,2L23,8L17,14L11,8Z", "stroke-width": 1.5, style: "fill:var(--paper);stroke:var(--ink)" });
-  const entries = [
-    [sign(mean), "mean in the given order"],
-    [sign(line), "95% interval over queries"],
-    [sign(expected), "mean over all orders of tied documents"],
-    [sign(band), "range over all orders of tied documents"],
-  ];
-  byId("ties-legend").replaceChildren(...entries.map(([drawing, text]) => el("span", {}, drawing, text)));
-}
-
 // --- start -----------------------------------------------------------------------------------------------------------
 
 /** Fills selects with options and draws in the holder, again whenever one changes. */
@@ -273,19 +172,4 @@ const [comparedPlace, againstPlace] = charts.compared;
 if (byId("queries-chart")) {
   const runs = [["queries-first", runOptions(), comparedPlace], ["queries-second", runOptions(), againstPlace]];
   control(byId("queries-chart"), [["queries-measure", perQuery, charts.focus], ...runs], drawQueries);
-}
-for (const [field, title] of [["neutrality", "mean neutrality"], ["magnitude", "mean lean"]]) {
-  const holder = byId(`depth-${field}`);
-  if (holder) whenSeen(holder, () => drawDepth(field, title, holder));
-}
-if (byId("depth-group")) {
-  control(byId("depth-share"), [["depth-group", audit.shares.map(({ label }, place) => [place, label]), 0]], drawShare);
-}
-if (byId("ties-charts")) {
-  tieLegend();
-  for (const [measure, place] of tied) {
-    const holder = el("div", { class: "chart", id: `ties-${place}`, role: "group", "aria-label": `${measure.name} and its ties` });
-    byId("ties-charts").append(el("figure", {}, el("figcaption", {}, measure.name, " ", el("small", {}, measure.better)), holder));
-    whenSeen(holder, () => drawTies(measure, place, holder));
-  }
 }

@@ -31,7 +31,7 @@ let printing = false;
 /** The width that a chart has: of its holder or, in print, of its share of the paper. */
 function room(holder) {
   if (!printing) return holder.clientWidth;
-  const width = PAPER / Math.min(3, holder.closest(".multiples, .pair")?.children.length ?? 1);
+  const width = PAPER / Math.min(3, holder.closest(".multiples")?.children.length ?? 1);
   return Math.min(width, parseFloat(getComputedStyle(holder).maxWidth) || width);
 }
 

@@ -56,9 +56,9 @@ def tk_even(seed: int = 0) -> Ranker:
 
 
 def knrm(seed: int = 0) -> Ranker:
-    from evenrank.models.word_rankers import KNRMConfig, KNRMRanker
+    from evenrank.models.word_rankers import KNRMRanker, WordConfig
 
-    return KNRMRanker.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), seed)
+    return KNRMRanker.from_vectors(vectors(), WordConfig(query_length=6, passage_length=20), seed)
 
 
 def conv_knrm(seed: int = 0) -> Ranker:

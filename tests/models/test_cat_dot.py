@@ -249,7 +249,7 @@ def test_folders_that_are_refused(bert: str, classifier: str, tmp_path: Path) ->
     [
         ("dot", {"pooling": "max"}, "`pooling`: expected cls or mean, found 'max'"),
         ("dot", {"projection": 0}, "`projection`: expected 1 or more, found 0"),
-        ("dot", {"passage_length": 0}, "`query_length` and `passage_length`: expected 1 or more, found 0"),
+        ("dot", {"passage_length": 0}, "`passage_length`: expected 1 or more, found 0"),
         ("cat", {"max_length": 0}, "`max_length`: expected 1 or more, found 0"),
         ("dot", {"freeze": "encoder"}, "`freeze`: only the encoder has weights to train: add `map` or `dimensions`"),
         ("dot", {"map": True, "projection": 4}, "`map`: not beside a projection, which is a map too"),

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 from evenrank.mitigation.ibbr import FunctionTerm
-from evenrank.models.word_rankers import KNRMConfig, KNRMRanker
+from evenrank.models.word_rankers import KNRMRanker, WordConfig
 from evenrank.testing import check_ranker, check_term
 
 
@@ -114,7 +114,7 @@ def test_rankers(name: str, broken: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
     def make(seed: int) -> Broken:
         of = 0 if name == "seed" else seed
-        return Broken.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), of)
+        return Broken.from_vectors(vectors(), WordConfig(query_length=6, passage_length=20), of)
 
     with pytest.raises(AssertionError, match=broken):
         check_ranker(make, WORDS)

@@ -6,8 +6,8 @@ with the smaller place is the better.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -211,12 +211,19 @@ def _failing(p: float, table: Array) -> float:
     return 0.0 if passed == 0 else 1 - passed
 
 
-class AdjustedTable(NamedTuple):
-    """An m-table [k], the α that it is made with, and the probability of failing it by chance."""
+@dataclass(frozen=True, slots=True)
+class MTable:
+    """The protected documents that a fair list has at least.
+
+    Attributes:
+        minimum: In the first 1, 2, … k documents [k] (int64).
+        alpha: The corrected significance α_c.
+        fail_probability: That of a list of independent draws to fall below the minimum before its last document.
+    """
 
     minimum: Array
     alpha: float
-    fails: float
+    fail_probability: float
 
     @property
     def total(self) -> int:
@@ -224,28 +231,28 @@ class AdjustedTable(NamedTuple):
         return int(self.minimum.sum())
 
 
-def adjusted_table(share: float, size: int, alpha: float) -> AdjustedTable:
+def adjusted_table(share: float, size: int, alpha: float) -> MTable:
     """The m-table of a proportion for lists of ``size``, with α corrected.
 
     The steps are those of fairsearchcore's bisection, which ends between two tables that differ by one document.
     """
     p = min(max(share, 0.0), 1.0)
 
-    def table_at(value: float, *known: AdjustedTable) -> AdjustedTable:
+    def table_at(value: float, *known: MTable) -> MTable:
         minimum = _minimum(p, value, size)
         total = int(minimum.sum())
-        fails = next((neighbour.fails for neighbour in known if neighbour.total == total), None)
-        return AdjustedTable(minimum, value, _failing(p, minimum) if fails is None else fails)
+        fails = next((neighbour.fail_probability for neighbour in known if neighbour.total == total), None)
+        return MTable(minimum, value, _failing(p, minimum) if fails is None else fails)
 
     low, high = table_at(0.0), table_at(alpha)
     middle = table_at(alpha / 2)
-    while low.total < high.total and middle.fails != alpha:
-        low, high = (middle, high) if middle.fails < alpha else (low, middle)
+    while low.total < high.total and middle.fail_probability != alpha:
+        low, high = (middle, high) if middle.fail_probability < alpha else (low, middle)
         middle = table_at((low.alpha + high.alpha) / 2, low, high)
-        nearer = min(low, high, key=lambda end: abs(end.fails - alpha))
+        nearer = min(low, high, key=lambda end: abs(end.fail_probability - alpha))
         if high.total - low.total == 1 or high.alpha - low.alpha <= _NARROWEST:
             return nearer
         between = high.total - middle.total == 1 and middle.total - low.total == 1
-        if between and abs(middle.fails - alpha) > abs(nearer.fails - alpha):
+        if between and abs(middle.fail_probability - alpha) > abs(nearer.fail_probability - alpha):
             return nearer
     return middle

@@ -14,9 +14,9 @@ training chooses by both (:mod:`evenrank.training.choice`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import torch
@@ -438,7 +438,7 @@ def term_named(name: str, form: Form = "squared", score: Score = "softmax") -> I
     return IBBR(name, form, score)  # type: ignore[arg-type]
 
 
-State = dict[str, object]
+State = dict[str, Any]
 
 
 @dataclass
@@ -462,7 +462,7 @@ class FixedWeight:
         """Everything a resumed training needs, as JSON values."""
         return {}
 
-    def restore(self, state: Mapping[str, object]) -> None:
+    def restore(self, state: State) -> None:
         """Continues from what :meth:`state` returned. Raises ValueError, TypeError or LookupError for anything else."""
 
 
@@ -507,12 +507,9 @@ class AutoWeight(FixedWeight):
         """The values and Adam's moments."""
         return {"values": self.values}
 
-    def restore(self, state: Mapping[str, object]) -> None:
+    def restore(self, state: State) -> None:
         """Continues with these values."""
-        values = state["values"]
-        if not isinstance(values, Mapping):
-            raise TypeError("values: expected a table")
-        self.values = {name: list(value) for name, value in values.items()}
+        self.values = {name: list(value) for name, value in dict(state["values"]).items()}
 
 
 @dataclass
@@ -552,12 +549,9 @@ class DualWeight(FixedWeight):
         """The weights and the running means."""
         return {"now": self.now, "means": self.means}
 
-    def restore(self, state: Mapping[str, object]) -> None:
+    def restore(self, state: State) -> None:
         """Continues with these weights."""
-        now, means = state["now"], state["means"]
-        if not (isinstance(now, Sequence) and isinstance(means, Sequence)):
-            raise TypeError("now, means: expected lists")
-        self.now, self.means = list(now), [list(pair) for pair in means]
+        self.now, self.means = list(state["now"]), [list(pair) for pair in state["means"]]
 
 
 Weight = float | Literal["auto", "dual"] | FixedWeight

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from evenrank.files import (
 )
 from evenrank.files.errors import quoted
 from evenrank.files.progress import progress
-from evenrank.files.tables import IdIndex, pick
+from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource, GroupTable, Magnitude, score_batches, sides
 
-from .negative_sampling import Beta, NegativeSettings, beta, candidate_totals, draw
+from .negative_sampling import Beta, NegativeSettings, beta, candidates, draw
 
 PathLike = str | os.PathLike[str]
 
@@ -125,25 +125,6 @@ def texts_of(collection: PathLike | pl.DataFrame) -> Iterator[pl.DataFrame]:
     return scan_collection(collection)
 
 
-_MANY = 1 << 19
-
-
-@dataclass(frozen=True, slots=True)
-class SampledLists:
-    """The lists of a chunk: positives first, then negatives, query by query."""
-
-    query_id: pl.Series
-    starts: Array
-    """[Q + 1]: where the documents of each query begin."""
-    positives: Array
-    """[Q]: how many of them are positives."""
-    place: Array
-    """[T]: the number of each document in the collection, −1 for one that labels alone do not know."""
-    relevance: Array
-    """[T]: the grade, 0 for a negative."""
-    doc_id: pl.Series
-
-
 class Sampler:
     """Samples chunk by chunk, and keeps the manifest's rows. ``run``: its name and file, for messages."""
 
@@ -167,103 +148,72 @@ class Sampler:
         self.not_found = _Absent(f"documents of the {run} are not in {documents.source}")
         self.relevant_not_found = _Absent(f"judged relevant documents are not in {documents.source}")
 
-    def lists(self, chunk: pl.DataFrame) -> SampledLists:
-        """The lists of some complete queries of a ranked run."""
+    def lists(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        """The lists of some complete queries of a ranked run, query by query, positives first, then negatives.
+
+        ``query_id``, ``doc_id``, ``relevance`` (the grade, 0 for a negative) and ``place``, the number of the document
+        in the collection, −1 for one that labels alone do not know.
+        """
         names = chunk["query_id"].filter(chunk["rank"] == 1)
         if self.known is not None:
             self.without_text.note(names, self.known.places(names))
         numbered = names.to_frame().with_row_index("query")
         judged = self.qrels.join(numbered, on="query_id", how="inner", maintain_order="left")
-        rest, hashes, of_candidate = self._candidates(chunk, judged)
+        of_query = chunk.with_columns(query=(pl.col("rank") == 1).cum_sum() - 1)
+        rest = candidates(of_query, judged, self.settings.depth)
         relevant = judged.filter(pl.col("relevance") >= 1)
-        positives = np.bincount(relevant["query"].to_numpy(), minlength=len(names))
-        found = np.bincount(of_candidate, minlength=len(names))
+        positives, found = (np.bincount(part["query"].to_numpy(), minlength=len(names)) for part in (relevant, rest))
         kept = (positives > 0) & (found > 0)
         self.left_out["without_relevant"] += int((positives == 0).sum())
         self.left_out["without_candidate"] += int(((positives > 0) & (found == 0)).sum())
         if not kept.all():
-            relevant = relevant.filter(pl.Series(kept[relevant["query"].to_numpy()]))
-            wanted = pl.Series(kept[of_candidate])
-            rest, hashes = rest.filter(wanted), hashes.filter(wanted)
+            relevant, rest = (part.filter(pl.Series(kept[part["query"].to_numpy()])) for part in (relevant, rest))
         # A copy: a long id may keep its whole chunk in memory.
         names = pl.Series("query_id", names.filter(pl.Series(kept)).to_list(), dtype=pl.String)
-        positives, found = positives[kept], found[kept]
 
         index = self.documents.index
-        places, of_relevant = index.hashed_places(hashes), index.places(relevant["doc_id"])
+        places, of_relevant = index.places(rest["doc_id"]), index.places(relevant["doc_id"])
         if self.documents.whole:
             self.not_found.note(rest["doc_id"], places)
             self.relevant_not_found.note(relevant["doc_id"], of_relevant)
         values = self.documents.bias(places)
-        starts = np.append(0, np.cumsum(found))
+        starts = np.append(0, np.cumsum(found[kept]))
         rows, biased = draw(rest["query_id"], rest["doc_id"], starts, values, self.settings)
-        taken = np.minimum(found, self.settings.n)
-        number = np.repeat(np.arange(len(names)), taken)
-        self._note(names, starts, values, rows, biased, number)
+        self._note(names, starts, values, rows, biased)
 
-        # In one stable sort by query the positives come first.
-        of_positive = np.unique(relevant["query"].to_numpy(), return_inverse=True)[1] if relevant.height else number[:0]
-        order = np.argsort(np.concatenate([of_positive, number]), kind="stable")
-        return SampledLists(
-            names,
-            np.append(0, np.cumsum(positives + taken)),
-            positives,
-            np.concatenate([of_relevant, places[rows]])[order],
-            np.concatenate([relevant["relevance"].to_numpy(), np.zeros(len(rows), np.int32)])[order],
-            pl.concat([relevant["doc_id"], rest["doc_id"].gather(rows)]).gather(order),
-        )
+        columns = ("query", "query_id", "doc_id")
+        drawn = rest.select(columns)[rows].with_columns(relevance=pl.lit(0, pl.Int32), place=places[rows])
+        lists = pl.concat([relevant.select(*columns, "relevance", place=of_relevant), drawn])
+        return lists.sort("query", maintain_order=True).drop("query")
 
-    def _candidates(self, chunk: pl.DataFrame, judged: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series, Array]:
-        """D_q, as :func:`candidates` has it: its rows, their documents' hashes, and their queries' numbers [M]."""
-        ranks = chunk["rank"].to_numpy()
-        query = np.cumsum(ranks == 1, dtype=np.uint32) - np.uint32(1)
-        table, hashes = chunk.select("query_id", "doc_id"), chunk["doc_id"].hash()
-        kept = ranks <= self.settings.depth
-        # Few documents are judged: the join need not see the others.
-        perhaps = np.flatnonzero(IdIndex([judged["doc_id"]]).hashed_places(hashes) >= 0)
-        few = pl.DataFrame({"query": query[perhaps], "doc_id": pick(table["doc_id"], perhaps), "row": perhaps})
-        kept[few.join(judged, on=["query", "doc_id"], how="semi")["row"].to_numpy()] = False
-        if not kept.all():
-            mask = pl.Series(kept)
-            table, hashes, query = table.filter(mask), hashes.filter(mask), query[kept]
-        return table, hashes, query
+    def _note(self, names: pl.Series, starts: Array, values: Array, rows: Array, biased: Array) -> None:
+        found = np.diff(starts)
+        query = np.repeat(np.arange(len(names)), found)
+        drawn = {"biased": rows[biased], "random": rows[~biased]}
 
-    def _note(self, names: pl.Series, starts: Array, values: Array, rows: Array, biased: Array, of_row: Array) -> None:
-        def count(query: Array) -> Array:
-            return np.bincount(query, minlength=len(names))
+        def count(chosen: Array) -> Array:
+            """Of the candidates at these rows, or where this is true, the number of each query."""
+            return np.bincount(query[chosen], minlength=len(names)).astype(np.int32)
 
-        def mean(query: Array, value: Array) -> Array:
-            """Over the documents whose β is known."""
-            known = ~np.isnan(value)
+        def mean(chosen: Array) -> Array:
+            """Over those whose β is known."""
+            chosen = chosen[~np.isnan(values[chosen])]
             with np.errstate(invalid="ignore"):
-                result: Array = np.bincount(query[known], value[known], minlength=len(names)) / count(query[known])
+                result: Array = np.bincount(query[chosen], values[chosen], len(names)) / count(chosen)
             return result
 
-        found = np.diff(starts)
-        gendered, known, total = candidate_totals(starts, values)
-        parts = {"biased": biased, "random": ~biased}
-        counts = {part: count(of_row[mask]) for part, mask in parts.items()}
-        means = {part: mean(of_row[mask], values[rows[mask]]) for part, mask in parts.items()}
         columns = {
             "query_id": names,
-            "candidates": found,
-            **counts,
-            "short": self.settings.n - np.minimum(found, self.settings.n),
-            "gendered": gendered,
+            "candidates": found.astype(np.int32),
+            **{part: count(chosen) for part, chosen in drawn.items()},
+            "short": self.settings.n - np.minimum(found, self.settings.n).astype(np.int32),
+            "gendered": count(values > 0),
         }
         if self.documents.labelled:
-            columns["unknown"] = found - known
-            columns["unknown_random"] = count(of_row[np.isnan(values[rows])])
-        table = pl.DataFrame(columns).with_columns(pl.exclude("query_id").cast(pl.Int32))
-        with np.errstate(invalid="ignore"):
-            of_all = total / known
-        self.parts.append(
-            table.with_columns(
-                pl.Series("beta_biased", means["biased"], dtype=pl.Float64),
-                pl.Series("beta_random", means["random"], dtype=pl.Float64),
-                pl.Series("beta_candidates", of_all, dtype=pl.Float64),
-            )
-        )
+            columns["unknown"] = count(np.isnan(values))
+            columns["unknown_random"] = count(rows[np.isnan(values[rows])])
+        means = {f"beta_{part}": mean(chosen) for part, chosen in drawn.items()}
+        self.parts.append(pl.DataFrame({**columns, **means, "beta_candidates": mean(np.arange(len(values)))}))
 
     def per_query(self) -> pl.DataFrame:
         """One row for each query with negatives, in the run's order."""
@@ -288,32 +238,24 @@ class _Absent:
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self._ids = [pl.Series(dtype=pl.String)]
-        self._once = 0
+        self._ids: dict[str, None] = {}
 
     def note(self, ids: pl.Series, places: Array) -> None:
         """Keeps those of ``ids`` whose place is −1."""
         if (places < 0).any():
-            self._ids.append(ids.filter(pl.Series(places < 0)).unique(maintain_order=True))
-            if sum(map(len, self._ids)) > 2 * self._once + _MANY:
-                self._unite()
-
-    def _unite(self) -> pl.Series:
-        ids = pl.concat(self._ids).unique(maintain_order=True)
-        self._ids, self._once = [ids], len(ids)
-        return ids
+            self._ids |= dict.fromkeys(ids.filter(pl.Series(places < 0)).unique(maintain_order=True))
 
     def refuse(self) -> None:
         """Raises EvenrankError if there are any."""
-        ids = self._unite()
-        if len(ids):
-            raise EvenrankError(f"{len(ids)} {self.what}: {', '.join(map(quoted, ids[:5]))}")
+        if self._ids:
+            raise EvenrankError(f"{len(self._ids)} {self.what}: {', '.join(map(quoted, list(self._ids)[:5]))}")
 
 
-def manifest_of(sampler: Sampler, settings: dict[str, object], rows: int) -> dict[str, object]:
+def manifest_of(sampler: Sampler, run: str, format: str, measure: Beta, rows: int) -> dict[str, object]:
     """Versions, settings, and the counts over all queries; ``rows``: how many were written."""
     table, left_out = sampler.per_query(), dict(sampler.left_out)
-    if settings["format"] == "n-tuple":
+    settings = {"run": run, "format": format, "beta": measure, **asdict(sampler.settings), **sampler.documents.settings}
+    if format == "n-tuple":
         left_out["too_few_for_n_tuple"] = int((table["short"] > 0).sum())
     return {
         "evenrank": __version__,

@@ -90,10 +90,10 @@ def _spell_starts(query: pl.Series) -> Array:
     return np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(query))
 
 
-def whole_queries(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The table of a run in parts of whole queries, each of about half a million rows."""
+def whole_queries(table: pl.DataFrame, rows: int | None = None) -> Iterator[pl.DataFrame]:
+    """A table in parts of whole queries, each of about so many rows (by default half a million)."""
     starts = _spell_starts(table["query_id"])
-    cuts = starts[np.unique(np.searchsorted(starts, np.arange(0, table.height, _PART)))]
+    cuts = starts[np.unique(np.searchsorted(starts, np.arange(0, table.height, rows or _PART)))]
     for start, end in itertools.pairwise([*cuts.tolist(), table.height]):
         if end > start:
             yield table[start:end]
@@ -145,12 +145,3 @@ def draw(
     table = table.with_columns(place.alias("place")).filter(pl.col("biased") | (of_rest <= wanted))
     table = table.sort("query", ~pl.col("biased"), "place")
     return table["row"].to_numpy().astype(np.int64), table["biased"].to_numpy()
-
-
-def candidate_totals(starts: Array, values: Array) -> tuple[Array, Array, Array]:
-    """Of each query's candidates [Q]: how many have a β above 0, how many a known one, and the sum of those."""
-    size = len(starts) - 1
-    known = ~np.isnan(values)
-    query, values = np.repeat(np.arange(size), np.diff(starts))[known], values[known]
-    gendered, total = np.bincount(query[values > 0], minlength=size), np.bincount(query, values, minlength=size)
-    return gendered, np.bincount(query, minlength=size), total

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -49,17 +49,13 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import arg, quoted, require_fast
 from evenrank.files.json_values import json_text
 from evenrank.files.progress import progress
-from evenrank.files.streams import Form, TableWriter
+from evenrank.files.streams import TableWriter, form_of
 from evenrank.files.tables import IdIndex
 from evenrank.files.tokens import Tokens
-from evenrank.files.types import Array
 from evenrank.groups import GroupSource, Lexicon
 
-from .negative_lists import Documents, PathLike, SampledLists, Sampler, documents_of, manifest_of, source_of
+from .negative_lists import Documents, PathLike, Sampler, documents_of, manifest_of, source_of
 from .negative_sampling import Beta, NegativeSettings, beta, candidates, sample, whole_queries
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["Beta", "Format", "NegativeSettings", "beta", "candidates", "sample", "stream_negatives", "write_negatives"]
 
@@ -67,95 +63,56 @@ __all__ = ["Beta", "Format", "NegativeSettings", "beta", "candidates", "sample",
 _TEXTS = 1 << 15
 
 
-class ListedTexts:
-    """The texts of the documents of some lists, in memory. Raises EvenrankError if the collection lacks one."""
-
-    def __init__(self, lists: Sequence[SampledLists], collection: PathLike | pl.DataFrame) -> None:
-        wanted = pl.concat([chunk.doc_id for chunk in lists]).unique()
-        if isinstance(collection, pl.DataFrame):
-            found = collection.filter(pl.col("doc_id").is_in(wanted.implode()))
-        else:
-            found = read_texts(collection, wanted)
-        if found.height < len(wanted):
-            raise EvenrankError(
-                f"{len(wanted) - found.height} of the scored documents are not in {source_of(collection)}"
-            )
-        self._index, self._texts = IdIndex([found["doc_id"]]), found["text"]
-
-    def take(self, doc_ids: pl.Series) -> pa.Array:
-        """The texts of these documents, as a pyarrow column."""
-        return _arrow(self._texts.gather(self._index.places(doc_ids)))
-
-
-def id_table(lists: SampledLists, documents: Documents) -> pa.Table:
+def id_table(lists: pl.DataFrame, documents: Documents) -> pl.DataFrame:
     """The format ``groups``; the group of a document without a label is null."""
-    import pyarrow as pa
-
-    values = {"doc_id": _arrow(lists.doc_id), "label": _numbers(lists.relevance.astype(np.int32, copy=False))}
+    place = lists["place"].to_numpy()
+    columns = [pl.col("doc_id"), pl.col("relevance").alias("label")]
     if documents.sides is not None:
-        sides = pl.Series(documents.sides[lists.place].astype(np.int8, copy=False))
+        sides = pl.Series("group", documents.sides[place].astype(np.int8, copy=False))
         if documents.labelled:
-            sides = sides.set(pl.Series(np.isnan(documents.bias(lists.place))), None)
-        values["group"] = sides.to_arrow()
-    starts = _numbers(lists.starts.astype(np.int32))
-    columns = {name: pa.ListArray.from_arrays(starts, column) for name, column in values.items()}
-    return pa.table({"query_id": _arrow(lists.query_id), **columns})
-
-
-def _arrow(texts: pl.Series) -> pa.Array:
-    import pyarrow as pa
-
-    return texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
-
-
-def _numbers(values: Array) -> pa.Array:
-    # By way of polars: pyarrow.array would import pandas.
-    return pl.Series(values).to_arrow()
+            sides = sides.set(pl.Series(np.isnan(documents.bias(place))), None)
+        columns.append(pl.lit(sides))
+    return lists.select("query_id", *columns).group_by("query_id", maintain_order=True).agg(pl.all())
 
 
 def write_texts(
-    lists: list[SampledLists], writer: TableWriter, format: str, n: int, texts: ListedTexts, queries: pl.DataFrame
+    lists: list[pl.DataFrame],
+    writer: TableWriter,
+    format: str,
+    n: int,
+    collection: PathLike | pl.DataFrame,
+    queries: pl.DataFrame,
 ) -> None:
-    """The formats that contain texts."""
-    import pyarrow as pa
-
-    known = IdIndex([queries["query_id"].cast(pl.String)])
-    query_texts = queries["text"]
-    for chunk in lists:
-        asked = query_texts.gather(known.places(chunk.query_id))
-        # Parts of whole queries with some ten thousand texts.
-        cuts = np.unique(np.searchsorted(chunk.starts, np.arange(0, chunk.starts[-1] + _TEXTS, _TEXTS)))
-        cuts = cuts.clip(max=len(chunk.query_id))
-        for start, end in itertools.pairwise(np.unique(np.append(0, cuts)).tolist()):
-            first, last = chunk.starts[start], chunk.starts[end]
-            starts, ids = chunk.starts[start : end + 1] - first, chunk.doc_id[first:last]
-            relevance, query = chunk.relevance[first:last], _arrow(asked[start:end])
-            if format == "labeled-list":
-                offsets = pa.array(starts, pa.int32())
-                docs = pa.ListArray.from_arrays(offsets, texts.take(ids))
-                labels = pa.ListArray.from_arrays(offsets, pa.array(relevance, pa.int32()))
-                writer.write(pa.table({"query": query, "docs": docs, "labels": labels}))
-            elif format == "labeled-pair":
-                of_query = np.repeat(np.arange(end - start), np.diff(starts))
-                relevant = pa.array((relevance >= 1).astype(np.float32), pa.float32())
-                columns = {"query": query.take(pa.array(of_query)), "passage": texts.take(ids), "label": relevant}
-                writer.write(pa.table(columns))
-            else:
-                writer.write(_tuples(query, starts, chunk.positives[start:end], ids, n, texts))
-
-
-def _tuples(query: pa.Array, starts: Array, positives: Array, ids: pl.Series, n: int, texts: ListedTexts) -> pa.Table:
-    import pyarrow as pa
-
-    enough = np.flatnonzero(np.diff(starts) - positives == n)
-    of_query = np.repeat(enough, positives[enough])
-    begins = np.cumsum(positives[enough]) - positives[enough]
-    nth = np.arange(len(of_query)) - np.repeat(begins, positives[enough])
-    columns = {"anchor": query.take(pa.array(of_query)), "positive": texts.take(ids.gather(starts[of_query] + nth))}
-    first = starts[of_query] + positives[of_query]
-    for number in range(n):
-        columns[f"negative_{number + 1}"] = texts.take(ids.gather(first + number))
-    return pa.table(columns)
+    """The formats that contain texts, all read at once. Raises EvenrankError if the collection lacks a document."""
+    wanted = pl.concat([chunk["doc_id"] for chunk in lists]).unique()
+    if isinstance(collection, pl.DataFrame):
+        found = collection.filter(pl.col("doc_id").is_in(wanted.implode()))
+    else:
+        found = read_texts(collection, wanted)
+    if found.height < len(wanted):
+        raise EvenrankError(f"{len(wanted) - found.height} of the scored documents are not in {source_of(collection)}")
+    documents, known = IdIndex([found["doc_id"]]), IdIndex([queries["query_id"].cast(pl.String)])
+    for part in itertools.chain.from_iterable(whole_queries(chunk, _TEXTS) for chunk in lists):
+        table = part.select(
+            "query_id",
+            "relevance",
+            query=queries["text"].gather(known.places(part["query_id"])),
+            text=found["text"].gather(documents.places(part["doc_id"])),
+        )
+        if format == "labeled-pair":
+            relevant = (pl.col("relevance") >= 1).cast(pl.Float32)
+            writer.write(table.select("query", passage="text", label=relevant))
+            continue
+        of_query = table.group_by("query_id", maintain_order=True)
+        if format == "labeled-list":
+            lists_of = of_query.agg(pl.col("query").first(), docs="text", labels="relevance")
+            writer.write(lists_of.drop("query_id"))
+        else:
+            negative = pl.col("relevance") < 1
+            texts = {"positive": pl.col("text").filter(~negative), "negatives": pl.col("text").filter(negative)}
+            enough = of_query.agg(pl.col("query").first(), **texts).filter(pl.col("negatives").list.len() == n)
+            columns = {f"negative_{i + 1}": pl.col("negatives").list.get(i) for i in range(n)}
+            writer.write(enough.explode("positive").select(pl.col("query").alias("anchor"), "positive", **columns))
 
 
 Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
@@ -222,7 +179,10 @@ def write_negatives(
     """
     require_fast("a sample of negatives")
     settings = NegativeSettings(n, share, gendered_only, seed, depth)
-    form = _form(out)
+    form = form_of(out)
+    if form == "tsv":
+        found = quoted(os.fspath(out))
+        raise EvenrankError(f"{arg.out}: expected a name that ends in .parquet or .jsonl, found {found}")
     source = GroupSource(collection, **groups)
     _check_given(source, queries, format)
     outputs = [Path(out), Path(f"{os.fspath(out)}.manifest.json"), Path(f"{os.fspath(out)}.manifest.parquet")]
@@ -251,19 +211,13 @@ def write_negatives(
                 assert documents_in is not None
                 every = list(lists)
                 sampler.check()
-                write_texts(every, writer, format, n, ListedTexts(every, documents_in), texts)
+                write_texts(every, writer, format, n, documents_in, texts)
         if not writer.rows:
             raise EvenrankError(
                 f"{arg('format', 'n-tuple')}: no query has {n} negatives; {arg.n} sets how many are drawn"
             )
-        settings_used = {
-            "run": first_stage.name,
-            "format": format,
-            "beta": beta,
-            **asdict(settings),
-            **documents.settings,
-        }
-        manifest = manifest_of(sampler, settings_used, writer.rows) | {"provenance": made.to_dict()}
+        manifest = manifest_of(sampler, first_stage.name, format, beta, writer.rows)
+        manifest["provenance"] = made.to_dict()
         with atomic_path(outputs[1]) as manifest_json:
             manifest_json.write_text(json_text(manifest) + "\n", encoding="utf-8")
             with atomic_path(outputs[2]) as manifest_table:
@@ -283,18 +237,9 @@ def _check_given(source: GroupSource, queries: object, format: str) -> None:
         raise EvenrankError(f"{arg('format', format)}: the queries' texts are needed: give {arg.queries}")
 
 
-def _form(out: PathLike) -> Form:
-    suffix = Path(out).suffix
-    if suffix == ".parquet":
-        return "parquet"
-    if suffix == ".jsonl":
-        return "jsonl"
-    raise EvenrankError(f"{arg.out}: expected a name that ends in .parquet or .jsonl, found {quoted(os.fspath(out))}")
-
-
-def _counted(lists: Iterable[SampledLists], advance: Callable[[int], None]) -> Iterator[SampledLists]:
+def _counted(lists: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> Iterator[pl.DataFrame]:
     for chunk in lists:
-        advance(len(chunk.query_id))
+        advance(chunk["query_id"].n_unique())
         yield chunk
 
 
@@ -328,6 +273,5 @@ def stream_negatives(
                 writer.write(id_table(sampler.lists(chunk), documents))
         for out, sampler, writer in open_:
             sampler.check()
-            used = {"run": name, "format": "groups", "beta": "abs_tf", **asdict(sampler.settings), **documents.settings}
-            manifest = manifest_of(sampler, used, writer.rows)
+            manifest = manifest_of(sampler, name, "groups", "abs_tf", writer.rows)
             write_text(Path(f"{out}.manifest.json"), json_text(manifest) + "\n")

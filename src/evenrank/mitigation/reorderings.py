@@ -14,7 +14,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.types import Array
 
-from ._reordering import adjusted_table, fair_order, fair_unmet, falling, shares_unmet, sorted_order
+from ._reordering import MTable, adjusted_table, fair_order, fair_unmet, falling, shares_unmet, sorted_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,6 @@ class Neutral:
 
 
 Per = Literal["group", "magnitude"]
-PER = ("group", "magnitude")
 
 
 class Shift:
@@ -218,21 +217,6 @@ def lean_offsets(lists: GroupedLists, per: Per = "group") -> Array:
     return offsets
 
 
-@dataclass(frozen=True, slots=True)
-class MTable:
-    """The protected documents that a fair list has at least.
-
-    Attributes:
-        minimum: In the first 1, 2, … k documents [k] (int64).
-        alpha: The corrected significance α_c.
-        fail_probability: That of a list of independent draws to fall below the minimum before its last document.
-    """
-
-    minimum: Array
-    alpha: float
-    fail_probability: float
-
-
 @checked
 def m_table(
     k: Annotated[int, opt.COUNT], p: Annotated[float, opt.SHARE], alpha: Annotated[float, opt.SIGNIFICANCE] = 0.1
@@ -242,7 +226,7 @@ def m_table(
     Equal to that of fairsearchcore's ``Fair(k, p, alpha).create_adjusted_mtable()``. Raises EvenrankError for settings
     out of range (p from 0 to 1, α from 0.001 to 0.5).
     """
-    return MTable(*adjusted_table(float(p), k, float(alpha)))
+    return adjusted_table(float(p), k, float(alpha))
 
 
 class Fair:

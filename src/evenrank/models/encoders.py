@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError
+from evenrank.files.arguments import checked
 from evenrank.files.errors import arg, quoted
 from evenrank.files.outputs import usual_mode
 from evenrank.files.types import Array
@@ -48,7 +50,6 @@ from .scorers import is_static, truncated_rows
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from sentence_transformers.base.modules import Module, Transformer
-    from transformers import PretrainedConfig
 
     from .scorers import Model
 
@@ -67,14 +68,10 @@ def start_encoder(model: str, task: Task, layers: int | None, max_length: int, *
     EvenrankError for a setting out of range or an unknown name; InputError for a folder that cannot be loaded.
     """
     from sentence_transformers.base.modules import Transformer
-    from transformers import AutoConfig
 
     path = find_folder(model)
     local: dict[str, object] = {"trust_remote_code": False, "local_files_only": True}
-    try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # as in load_encoder
-        raise loading_problem(path, error) from None
+    config = _settings(path, task, layers)
     with quiet_loading() as missing:
         try:
             encoder = Transformer(
@@ -82,12 +79,10 @@ def start_encoder(model: str, task: Task, layers: int | None, max_length: int, *
                 transformer_task=task,
                 model_kwargs={"use_safetensors": True, "dtype": torch.float32, **local},
                 processor_kwargs=dict(local),
-                config_kwargs={**_settings(path, config, task, layers), **local},
+                config_kwargs={**config, **local},
                 **settings,
             )
-        except EvenrankError:
-            raise
-        except Exception as error:
+        except Exception as error:  # as in load_encoder
             raise loading_problem(path, error) from None
     check_weights(path, of_encoder(missing))
     if encoder.tokenizer is None:
@@ -97,7 +92,14 @@ def start_encoder(model: str, task: Task, layers: int | None, max_length: int, *
     return encoder
 
 
-def _settings(path: Path, config: PretrainedConfig, task: Task, layers: int | None) -> dict[str, object]:
+def _settings(path: Path, task: Task, layers: int | None) -> dict[str, object]:
+    """What replaces the settings in a folder: one output for ``task``, the first ``layers``."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # as in load_encoder
+        raise loading_problem(path, error) from None
     settings: dict[str, object] = {}
     if task == "sequence-classification":
         classifier = str(next(iter(config.architectures or ()), "")).endswith("ForSequenceClassification")
@@ -128,6 +130,14 @@ def tokenise(
     if cut is not None:
         tensors["cut"] = torch.tensor(cut)
     return tensors
+
+
+def trimmed(inputs: Inputs, side: str) -> Inputs:
+    """Of the tensors of a batch those of a side's tokens, without its prefix, up to the longest text of this part."""
+    own = {name.removeprefix(side): value for name, value in inputs.items() if name.startswith(side)}
+    own.pop("cut", None)
+    length = int(own["attention_mask"].any(0).nonzero().max()) + 1
+    return {name: value[:, :length] for name, value in own.items()}
 
 
 def gives_offsets(model: Model, probe: str | list[str], **settings: str) -> bool:
@@ -268,8 +278,14 @@ class CatRanker(EncoderRanker):
         self.eval()
 
     @classmethod
+    @checked
     def from_pretrained(
-        cls, model: str, *, layers: int | None = None, max_length: int | None = None, seed: int = 0
+        cls,
+        model: str | os.PathLike[str],
+        *,
+        layers: int | None = None,
+        max_length: Annotated[int | None, opt.COUNT] = None,
+        seed: int = 0,
     ) -> CatRanker:
         """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
@@ -280,15 +296,14 @@ class CatRanker(EncoderRanker):
         """
         from sentence_transformers import CrossEncoder
 
-        if max_length is not None and max_length < 1:
-            raise EvenrankError(f"`max_length`: expected 1 or more, found {max_length}")
+        model = os.fspath(model)
         if states_settings(model, "cross"):
             ranker = cls(_stored(model, layers))
             own = ranker.max_length
             if max_length in (None, own):
                 return ranker
             encoder = ranker.model[0]
-            encoder.tokenizer.model_max_length = min(max_length, _positions(encoder))
+            encoder.tokenizer.model_max_length = min(max_length, positions(encoder))
             return ranker._note(model, [f"max_length ({ranker.max_length}, was {own})"])
         with seeded(seed):
             encoder = start_encoder(model, "sequence-classification", layers, max_length or 512)
@@ -406,18 +421,19 @@ class DotRanker(EncoderRanker):
         self.eval()
 
     @classmethod
+    @checked
     def from_pretrained(
         cls,
-        model: str,
+        model: str | os.PathLike[str],
         *,
         passage_model: str | None = None,
         shared: bool = True,
         pooling: Pooling | None = None,
-        projection: int | None = None,
+        projection: Annotated[int | None, opt.COUNT] = None,
         similarity: Similarity | None = None,
         layers: int | None = None,
-        query_length: int | None = None,
-        passage_length: int | None = None,
+        query_length: Annotated[int | None, opt.COUNT] = None,
+        passage_length: Annotated[int | None, opt.COUNT] = None,
         seed: int = 0,
         map: bool = False,
         freeze: Freeze | None = None,
@@ -444,18 +460,10 @@ class DotRanker(EncoderRanker):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Router
 
+        model = os.fspath(model)
         if map and projection is not None:
             raise EvenrankError("`map`: not beside a projection, which is a map too")
-        if freeze not in (None, "encoder"):
-            raise EvenrankError(f"`freeze`: expected encoder, found {quoted(freeze)}")
-        if pooling not in (None, "cls", "mean"):
-            raise EvenrankError(f"`pooling`: expected cls or mean, found {quoted(pooling)}")
-        if similarity not in (None, "dot", "cosine"):
-            raise EvenrankError(f"`similarity`: expected dot or cosine, found {quoted(similarity)}")
-        if projection is not None and projection < 1:
-            raise EvenrankError(f"`projection`: expected 1 or more, found {projection}")
         lengths = {"query_length": query_length, "passage_length": passage_length}
-        check_lengths(lengths)
         settings = _DotSettings(pooling, similarity, layers, lengths, projection, behind=map or freeze is not None)
         with seeded(seed):
             encoder, changes = settings.tower(model)
@@ -675,33 +683,22 @@ class DotRanker(EncoderRanker):
         return tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
 
     def _embed(self, side: str, inputs: Inputs) -> Tensor:
-        own = {name.removeprefix(side): value for name, value in inputs.items() if name.startswith(side)}
-        own.pop("cut", None)
-        if "vectors" in own:
-            features = {"sentence_embedding": own["vectors"]}
+        if side + "vectors" in inputs:
+            features = {"sentence_embedding": inputs[side + "vectors"]}
             for part in self._split(side)[1]:
                 features = part(features)
             return features["sentence_embedding"].float()
-        # Part of a batch may be shorter than the whole.
-        length = int(own["attention_mask"].any(0).nonzero().max()) + 1
-        trimmed = {name: value[:, :length] for name, value in own.items()}
-        return self.model(trimmed, task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
+        return self.model(trimmed(inputs, side), task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
 
 
 def _stored(model: str, layers: int | None) -> Model:
     """The model of a folder of sentence-transformers, with its first ``layers``."""
-    from transformers import AutoConfig
-
     found = find_model(model)
     settings: dict[str, object] = {}
     if layers is not None:
         if not (found.path / "config.json").is_file():
             raise EvenrankError(f"`layers`: {model} has an encoder for each side, and these stay whole: leave it out")
-        try:
-            config = AutoConfig.from_pretrained(found.path, trust_remote_code=False, local_files_only=True)
-        except Exception as error:  # as in load_encoder
-            raise loading_problem(found.path, error) from None
-        settings = _settings(found.path, config, "feature-extraction", layers)
+        settings = _settings(found.path, "feature-extraction", layers)
     return load_encoder(found, "float32", "cpu", settings)
 
 
@@ -774,14 +771,6 @@ class _DotSettings:
         return tower, changes
 
 
-def check_lengths(lengths: Mapping[str, int | None]) -> None:
-    """Raises EvenrankError for a length below 1."""
-    least = min((length for length in lengths.values() if length is not None), default=1)
-    if least < 1:
-        names = " and ".join(f"`{name}`" for name in lengths)
-        raise EvenrankError(f"{names}: expected 1 or more, found {least}")
-
-
 _LIMITS = {"query_length": "query_length", "passage_length": "document_length"}
 """What sentence-transformers calls the length of each side's texts."""
 
@@ -793,7 +782,7 @@ def set_lengths(model: Model, lengths: Mapping[str, int | None]) -> list[str]:
         if not hasattr(part, "document_length"):
             continue
         own = {side: getattr(part, _LIMITS[side]) or part.max_seq_length for side in lengths}
-        new = {side: own[side] if length is None else min(length, _positions(part)) for side, length in lengths.items()}
+        new = {side: own[side] if length is None else min(length, positions(part)) for side, length in lengths.items()}
         if new != own:
             part.tokenizer.model_max_length = max(new.values())
             limit_lengths(part, {_LIMITS[side]: length for side, length in new.items()})
@@ -811,7 +800,7 @@ def _beyond(asked: Mapping[str, int | None], limits: Mapping[str, int]) -> list[
     ]
 
 
-def _positions(encoder: Transformer) -> int:
+def positions(encoder: Transformer) -> int:
     """How many tokens a transformer can read."""
     for name, part in encoder.model.named_modules():
         if name.endswith("position_embeddings") and isinstance(part, nn.Embedding):

@@ -12,16 +12,19 @@ one of a bi-encoder of that size.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError
+from evenrank.files.arguments import checked
 
-from .encoders import EncoderRanker, check_lengths, reads_to, set_lengths, tokenise
+from .encoders import EncoderRanker, reads_to, set_lengths, tokenise, trimmed
 from .protocol import CandidateLists, Inputs
 
 if TYPE_CHECKING:
@@ -81,8 +84,13 @@ class SparseRanker(EncoderRanker):
             raise EvenrankError("a sparse ranker needs SPLADE with the maximum over tokens and the inner product")
 
     @classmethod
+    @checked
     def from_pretrained(
-        cls, model: str, *, query_length: int | None = None, passage_length: int | None = None
+        cls,
+        model: str | os.PathLike[str],
+        *,
+        query_length: Annotated[int | None, opt.COUNT] = None,
+        passage_length: Annotated[int | None, opt.COUNT] = None,
     ) -> SparseRanker:
         """A ranker that starts from a SPLADE model: a folder, or a name on the hub.
 
@@ -90,9 +98,8 @@ class SparseRanker(EncoderRanker):
         setting out of range or an unknown name; InputError for a folder without weights or with another kind of model.
         """
         lengths = {"query_length": query_length, "passage_length": passage_length}
-        check_lengths(lengths)
         ranker = cls.load(model)
-        return ranker._note(model, set_lengths(ranker.model, lengths))
+        return ranker._note(os.fspath(model), set_lengths(ranker.model, lengths))
 
     @property
     def keeps_vectors(self) -> bool:
@@ -165,11 +172,7 @@ class SparseRanker(EncoderRanker):
 
     def _hidden(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """What the logits of passages' tokens are a linear function of [P, L, H], and which tokens [P, L] are read."""
-        own = {name.removeprefix(_PASSAGE): value for name, value in inputs.items() if name.startswith(_PASSAGE)}
-        own.pop("cut", None)
-        # Part of a batch may be shorter than the whole.
-        length = int(own["attention_mask"].any(0).nonzero().max()) + 1
-        own = {name: value[:, :length] for name, value in own.items()}
+        own = trimmed(inputs, _PASSAGE)
         with _left_out(self._terms):
             hidden = self._encoder(own)
         return hidden["token_embeddings"].float(), own["attention_mask"].bool()

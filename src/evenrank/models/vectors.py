@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -80,14 +81,8 @@ def is_binary(head: bytes) -> bool:
     if counts is None:
         return False
     floats = rest.partition(b" ")[2][: 4 * counts[1]]
-    if _CONTROL & set(floats):
-        return True
-    try:
-        # The last character may be cut.
-        floats[: len(floats) - 4].decode()
-    except UnicodeDecodeError as error:
-        return error.end < len(floats) - 4
-    return False
+    # The last character may be cut.
+    return bool(_CONTROL & set(floats)) or "\ufffd" in floats.decode(errors="replace").rstrip("\ufffd")
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
@@ -245,15 +240,7 @@ def read_binary(
         if read < wanted_total and len(rest) > LINE_BYTES + 4 * dimensions:
             raise InputError(path, f"word {read + 1}: expected a word and a space, found {_cut(rest)}")
     matrix = np.concatenate(parts) if parts else np.empty((0, dimensions), np.float32)
-    series = pl.Series("word", words, dtype=pl.String)
-    repeated = ~series.is_first_distinct().to_numpy() if len(series) else np.zeros(0, np.bool_)
-    if repeated.any():
-        raise InputError(path, f"the word {quoted(words[int(repeated.argmax())])} is repeated")
-    finite = np.isfinite(matrix).all(axis=1)
-    if not finite.all():
-        word = words[int((~finite).argmax())]
-        raise InputError(path, f"the vector of the word {quoted(word)} contains a number that is not finite")
-    return series, matrix
+    return pl.Series("word", words, dtype=pl.String), matrix
 
 
 def _decode(path: str | os.PathLike[str], word: bytes, number: int) -> str:
@@ -282,7 +269,7 @@ _BLOCK = 1 << 14
 class Vectors:
     """Distinct words and their vectors: ``matrix`` [V, D] float32, finite.
 
-    Raises EvenrankError if their numbers differ, for an empty word and for a number that is not finite.
+    Raises EvenrankError if their numbers differ, for an empty or repeated word and a number that is not finite.
     """
 
     words: tuple[str, ...]
@@ -296,6 +283,9 @@ class Vectors:
             raise EvenrankError(f"vectors: expected float32, found {self.matrix.dtype}")
         if "" in self.words:
             raise EvenrankError(f"vectors: word {self.words.index('') + 1} is empty")
+        if len(set(self.words)) < len(self.words):
+            repeated = next(word for word, count in Counter(self.words).items() if count > 1)
+            raise EvenrankError(f"vectors: the word {quoted(repeated)} is repeated")
         for start in range(0, len(self.matrix), _BLOCK):
             fine = np.isfinite(self.matrix[start : start + _BLOCK]).all(axis=1)
             if not fine.all():
@@ -361,14 +351,8 @@ class Vectors:
             matrix = load_file(Path(folder) / _WEIGHTS)["vectors"]
             if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
                 raise InputError(folder, f"{_WORDS}: expected a list of words")
-            if len(set(words)) < len(words):
-                raise InputError(folder, f"{_WORDS}: a word is repeated")
             "".join(words).encode()  # half a surrogate pair is a ValueError
-            return cls(tuple(words), matrix)
-        except InputError:
-            raise
-        except EvenrankError as error:
-            raise InputError(folder, str(error).removeprefix("vectors: ")) from None
+            return _of_file(folder, words, matrix)
         except (OSError, ValueError, KeyError, RecursionError, SafetensorError) as error:
             raise InputError(folder, f"the folder contains no word vectors ({str(error).splitlines()[0]})") from None
 
@@ -412,7 +396,15 @@ def read_vectors(
         raise InputError(
             path, "the file contains none of the words requested" if keep else "the file contains no vectors"
         )
-    return Vectors(tuple(words.to_list()), matrix)
+    return _of_file(path, words.to_list(), matrix)
+
+
+def _of_file(path: str | os.PathLike[str], words: Iterable[str], matrix: Floats) -> Vectors:
+    """The vectors of a file, which an error names."""
+    try:
+        return Vectors(tuple(words), matrix)
+    except EvenrankError as error:
+        raise InputError(path, str(error).removeprefix("vectors: ")) from None
 
 
 def from_keyed_vectors(vectors: Any) -> Vectors:

@@ -22,15 +22,6 @@ from .vectors import Vectors, read_vectors, train_vectors
 UNKNOWN, FIRST = 1, 2
 
 
-def words(text: str) -> list[str]:
-    """The lower-cased words of a text.
-
-    >>> words("She, the woman's friend, don't!")
-    ['she', 'the', 'woman', 'friend', "don't"]
-    """
-    return tokenize(text)
-
-
 def collection_words(collection: str | os.PathLike[str] | pl.DataFrame, *, min_count: int = 1) -> list[str]:
     """The words with at least ``min_count`` occurrences in a collection (a path, or a table with ``text``), sorted.
 
@@ -40,7 +31,7 @@ def collection_words(collection: str | os.PathLike[str] | pl.DataFrame, *, min_c
     batches = [collection] if isinstance(collection, pl.DataFrame) else scan_collection(collection, unique=False)
     for batch in batches:
         for text in batch["text"]:
-            counts.update(words(text))
+            counts.update(tokenize(text))
     return sorted(word for word, count in counts.items() if count >= min_count)
 
 
@@ -49,9 +40,7 @@ def collection_vectors(collection: object, *, dimensions: int = 300, min_count: 
 
     ``collection``: a path, ``{id: text}``, a frame or records. Raises EvenrankError for anything else.
     """
-    return train_vectors(
-        as_collection(collection), tokenize=words, dimensions=dimensions, min_count=min_count, seed=seed
-    )
+    return train_vectors(as_collection(collection), dimensions=dimensions, min_count=min_count, seed=seed)
 
 
 def file_vectors(path: str | os.PathLike[str], *texts: str | os.PathLike[str] | pl.DataFrame) -> Vectors:
@@ -85,7 +74,7 @@ class Vocabulary:
         rows: dict[str, int] = {}
         cased: dict[str, int] = {}
         for row, entry in enumerate(vectors.words):
-            found = words(entry)
+            found = tokenize(entry)
             if len(found) == 1:
                 word = found[0]
                 if word == entry:
@@ -98,7 +87,7 @@ class Vocabulary:
     def numbers(self, text: str) -> list[int]:
         """The number of each word of a text."""
         find = self._ids.get
-        return [find(word, UNKNOWN) for word in words(text)]
+        return [find(word, UNKNOWN) for word in tokenize(text)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one word per line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,23 +12,14 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError
+from evenrank.files.tokens import tokenize
 
-from .load import (
-    RARE_WORDS,
-    ModelFolder,
-    check_tokeniser,
-    check_weights,
-    chosen_device,
-    find_folder,
-    load_kernel_ranker,
-    loading_problem,
-    of_encoder,
-    quiet_loading,
-    read_object,
-)
+from .encoders import positions, start_encoder
+from .load import ModelFolder, chosen_device, find_folder, load_kernel_ranker, read_object
 from .protocol import config_file
-from .vocabulary import padded, words
+from .vocabulary import padded
 from .word_rankers import PASSAGE_START, TKRanker
 
 if TYPE_CHECKING:
@@ -75,31 +65,22 @@ def _of_tk(ranker: TKRanker, max_words: int) -> Encode:
         ids = padded(numbers).to(device)
         vectors = ranker.contextualise(ids, ids > 0, PASSAGE_START).float().cpu().numpy()
         return [
-            (words(text)[: len(row)], vectors[i, : len(row)])
+            (tokenize(text)[: len(row)], vectors[i, : len(row)])
             for i, (text, row) in enumerate(zip(texts, numbers, strict=True))
         ]
 
     return encode
 
 
-def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) -> Encode:
-    from transformers import AutoModel, AutoTokenizer
-
+def _of_transformer(path: Path, device: str | None, max_words: int) -> Encode:
     folder = _encoder_folder(path)
-    local = {"trust_remote_code": False, "local_files_only": True}
-    try:
-        with quiet_loading() as missing:
-            tokenizer = AutoTokenizer.from_pretrained(folder, **local)
-            model = AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **local)
-    except Exception as error:  # as in load_encoder
-        raise loading_problem(folder, error) from None
-    check_weights(folder, of_encoder(missing))
-    check_tokeniser(folder, tokenizer, RARE_WORDS)
+    encoder = start_encoder(str(folder), "feature-extraction", None, opt.LARGEST)
+    tokenizer = encoder.tokenizer
     if not tokenizer.is_fast:
         raise EvenrankError(f"{folder}: its tokeniser does not show which pieces make up a word")
     device = chosen_device(device)
-    model = model.to(device).eval()
-    longest = min(tokenizer.model_max_length, _positions(model))
+    model = encoder.model.to(device).eval()
+    longest = min(tokenizer.model_max_length, positions(encoder))
 
     @torch.inference_mode()
     def encode(texts: list[str]) -> list[Words]:
@@ -111,17 +92,8 @@ def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) 
     return encode
 
 
-def _positions(model: torch.nn.Module) -> int:
-    """The number of positions of a transformer. RoBERTa and its relatives count them from after the padding index."""
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
-            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-    return int(getattr(model.config, "max_position_embeddings", 512))
-
-
-def _encoder_folder(path: os.PathLike[str]) -> Path:
+def _encoder_folder(root: Path) -> Path:
     """The folder of a model's transformer; of a bi-encoder with two towers, that of the passages."""
-    root = Path(path)
     router = root / "router_config.json"
     if router.is_file():
         structure = read_object(router).get("structure", {})

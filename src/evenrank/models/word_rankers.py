@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from math import gcd
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,8 @@ from torch.nn import functional
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, write_text
-from evenrank.files.errors import arg, quoted
+from evenrank.files.arguments import checked
+from evenrank.files.errors import quoted
 from evenrank.files.tokens import word_spans
 
 from .encoders import saving, seeded
@@ -114,6 +115,7 @@ _WEIGHTS, _VOCABULARY = "model.safetensors", "vocabulary.txt"
 _WINDOW = 1 << 13
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class WordConfig:
     """Settings of all rankers over word vectors: the words kept of a query and of a passage.
@@ -121,27 +123,17 @@ class WordConfig:
     Raises EvenrankError for a number below 1.
     """
 
-    query_length: int = 30
-    passage_length: int = 200
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(field.default, int) and (type(value) is not int or not 1 <= value <= opt.LARGEST):
-                raise EvenrankError(
-                    f"{arg(field.name)}: expected a whole number from 1 to {opt.LARGEST}, found {quoted(value)}"
-                )
+    query_length: Annotated[int, opt.COUNT] = 30
+    passage_length: Annotated[int, opt.COUNT] = 200
 
 
 class WordRanker(Ranker):
     """A ranker that compares each word of a query with each word of a passage by the cosine of their vectors.
 
     Subclasses define the vectors (:meth:`project` and :meth:`represent`) and the score of the cosines (:meth:`match`).
-    ``cut`` counts the queries and passages that this process has truncated, each time; for other processes there are
-    the tensors of :meth:`encode`.
     """
 
-    config_class: ClassVar[type[WordConfig]]
+    config_class: ClassVar[type[WordConfig]] = WordConfig
     settings: WordConfig
 
     def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: WordConfig) -> None:
@@ -151,7 +143,6 @@ class WordRanker(Ranker):
         # Not "config": transformers' Trainer would take that for its own and write into it.
         self.settings = config
         self.embeddings = nn.Embedding(len(vocabulary), matrix.shape[1], padding_idx=0, _weight=matrix)
-        self.cut = {"queries": 0, "passages": 0}
 
     @classmethod
     def from_vectors(
@@ -209,8 +200,9 @@ class WordRanker(Ranker):
         N is the number of passages: row n belongs to the n-th True of ``mask``, row by row. ``query_cut`` [B] and
         ``passage_cut`` [N] bool: truncated texts.
         """
-        queries, query_cut = self._numbers(lists.queries, "queries")
-        passages, passage_cut = self._numbers([text for row in lists.passages for text in row], "passages")
+        queries, query_cut = self._numbers(lists.queries, self.settings.query_length)
+        texts = [text for row in lists.passages for text in row]
+        passages, passage_cut = self._numbers(texts, self.settings.passage_length)
         return {
             "queries": queries,
             "passages": passages,
@@ -219,13 +211,11 @@ class WordRanker(Ranker):
             "passage_cut": passage_cut,
         }
 
-    def _numbers(self, texts: Sequence[str], what: str) -> tuple[Tensor, Tensor]:
-        """The words kept of N texts, as numbers [N, L], and which texts [N] are truncated; counts them."""
-        length = self.settings.query_length if what == "queries" else self.settings.passage_length
+    def _numbers(self, texts: Sequence[str], length: int) -> tuple[Tensor, Tensor]:
+        """The words kept of N texts, as numbers [N, L], and which texts [N] are truncated."""
         rows = [self.vocabulary.numbers(text) for text in texts]
-        cut = [len(row) > length for row in rows]
-        self.cut[what] += sum(cut)
-        return padded([row[:length] for row in rows]), torch.tensor(cut, dtype=torch.bool)
+        cut = torch.tensor([len(row) > length for row in rows], dtype=torch.bool)
+        return padded([row[:length] for row in rows]), cut
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Scores [B, K], 0 where ``mask`` [B, K] is False; each query is encoded once for all its passages."""
@@ -255,8 +245,8 @@ class WordRanker(Ranker):
 
     def _score_window(self, queries: Sequence[str], passages: Sequence[str], batch_size: int) -> Tensor:
         device = self.embeddings.weight.device
-        query_row, query_ids = self._distinct(queries, "queries")
-        passage_row, passage_ids = self._distinct(passages, "passages")
+        query_row, query_ids = self._distinct(queries, self.settings.query_length)
+        passage_row, passage_ids = self._distinct(passages, self.settings.passage_length)
         seen = torch.zeros(len(self.vocabulary), dtype=torch.bool)
         seen[0] = seen[query_ids] = seen[passage_ids] = True
         tables = self.project(self.embeddings.weight[seen.to(device)])
@@ -294,11 +284,11 @@ class WordRanker(Ranker):
         size, rows, width = compared.shape
         return compared.view(size, rows // length, length, width)[:, :, :longest].flatten(1, 2)
 
-    def _distinct(self, texts: Sequence[str], what: str) -> tuple[Tensor, Tensor]:
+    def _distinct(self, texts: Sequence[str], length: int) -> tuple[Tensor, Tensor]:
         """The row of each text, and the words [distinct texts, L] of the rows."""
         rows: dict[str, int] = {}
         row = torch.tensor([rows.setdefault(text, len(rows)) for text in texts])
-        return row, self._numbers(list(rows), what)[0]
+        return row, self._numbers(list(rows), length)[0]
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         """How many characters of each passage [pairs] are read: up to the end of the last word kept."""
@@ -353,20 +343,16 @@ class WordRanker(Ranker):
 PASSAGE_START = 500
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class TKConfig(WordConfig):
     """Words kept, sizes of the transformer, and the kernels: ``published`` (1, .9, .7, … −.9) or ``even`` (−1 … 1)."""
 
-    layers: int = 2
-    heads: int = 16
-    head_size: int = 32
-    feedforward: int = 100
-    kernels: str = "published"
-
-    def __post_init__(self) -> None:
-        super(TKConfig, self).__post_init__()
-        if self.kernels not in ("published", "even"):
-            raise EvenrankError(f"`kernels`: expected published or even, found {quoted(self.kernels)}")
+    layers: Annotated[int, opt.COUNT] = 2
+    heads: Annotated[int, opt.COUNT] = 16
+    head_size: Annotated[int, opt.COUNT] = 32
+    feedforward: Annotated[int, opt.COUNT] = 100
+    kernels: Literal["published", "even"] = "published"
 
 
 def sinusoids(start: int, length: int, size: int) -> Tensor:
@@ -483,16 +469,10 @@ class TKRanker(WordRanker):
         return [layer for layer in self.contextualisation if isinstance(layer, _Layer)]
 
 
-@dataclass(frozen=True, slots=True)
-class KNRMConfig(WordConfig):
-    """Words kept of a query and of a passage."""
-
-
 class KNRMRanker(WordRanker):
     """11 kernels, the first (μ 1, σ 1e-4) for exact matches; their logarithms × 0.01, weighted by 11 numbers."""
 
     kind = "knrm"
-    config_class = KNRMConfig
 
     def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: WordConfig) -> None:
         super().__init__(vocabulary, matrix, config)
@@ -504,12 +484,13 @@ class KNRMRanker(WordRanker):
         return scores
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class ConvKNRMConfig(WordConfig):
     """Words kept, n-grams of 1 to ``longest`` words, and the filters (dimensions) of each n-gram's vector."""
 
-    longest: int = 3
-    filters: int = 128
+    longest: Annotated[int, opt.COUNT] = 3
+    filters: Annotated[int, opt.COUNT] = 128
 
 
 class ConvKNRMRanker(WordRanker):
@@ -567,11 +548,6 @@ MAPS = 16
 _KERNEL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class MatchPyramidConfig(WordConfig):
-    """Words kept of a query and of a passage: the size of the image."""
-
-
 class MatchPyramidRanker(WordRanker):
     """5 × (3×3 convolution to 16 maps, ReLU, adaptive max-pooling), then 480 → 100 → 10 → 1, the last without a bias.
 
@@ -582,7 +558,6 @@ class MatchPyramidRanker(WordRanker):
     """
 
     kind = "match-pyramid"
-    config_class = MatchPyramidConfig
 
     def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: WordConfig) -> None:
         super().__init__(vocabulary, matrix, config)

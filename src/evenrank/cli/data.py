@@ -27,6 +27,8 @@ evenrank data fetch gender-specific --out words
 evenrank data squad squad.json --out squad
 # Training and test apart, as SQuAD is published.
 evenrank data squad train-v2.0.json dev-v2.0.json --out squad
+# Several files to train on; other articles to validate on.
+evenrank data squad a.json b.json test.json --seed 1 --out squad
 """,
 }
 

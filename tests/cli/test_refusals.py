@@ -206,6 +206,7 @@ no\x1bthing
 FUSE --weight nan
 FUSE --weight 1e400,1
 FUSE --qrels qrels --tune nDCG@99999999999999999999
+data squad answers.json --out o --shares "nan 1 1"
 # gate
 gate r.run --budget none.toml
 gate r.run --budget budget.toml

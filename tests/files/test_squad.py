@@ -1,4 +1,4 @@
-"""Answer spans in SQuAD's form: found in passages, and as a collection with the official splits."""
+"""Answer spans in SQuAD's form: found in passages, and as a collection with the official or drawn splits."""
 
 from __future__ import annotations
 
@@ -181,6 +181,19 @@ def many(path: Path, articles: int, questions: int, name: str) -> Path:
     return save(path, *([one] for one in of))
 
 
+def passages(path: Path, *articles: list[int]) -> Path:
+    """Articles of passages with so many questions."""
+    of = [
+        [(f"text {a}-{p}", [ask(f"{a}-{p}-{q}", "text") for q in range(n)]) for p, n in enumerate(one)]
+        for a, one in enumerate(articles)
+    ]
+    return save(path, *of)
+
+
+def counts_in(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "counts.json").read_text(encoding="utf-8")))
+
+
 def test_by_hand(tmp_path: Path) -> None:
     first = save(
         tmp_path / "train.json",
@@ -228,6 +241,21 @@ def test_the_official_split_draws_validation_by_article(tmp_path: Path) -> None:
     assert not squad_collection(files, validation=25, seed=2).queries.equals(made.queries)
 
 
+@given(st.integers(4, 12), st.integers(1, 4), st.integers(0, 9))
+def test_one_files_articles_stay_whole(place: Path, articles: int, questions: int, seed: int) -> None:
+    made = squad_collection([many(place / "a.json", articles, questions, "a")], seed=seed)
+    of_article: dict[str, set[str]] = {}
+    for query, _, split in made.queries.iter_rows():
+        of_article.setdefault(query.split("-")[0], set()).add(split)
+    assert all(len(splits) == 1 and None not in splits for splits in of_article.values())
+    total = articles * questions
+    for split, share in zip(("train", "valid", "test"), (0.7, 0.1, 0.2), strict=True):
+        assert abs(made.counts[split] - share * total) <= questions
+        assert made.counts[split]
+    assert made.notes == ()
+
+
+A_BEE = [("A bee.", [ask(1, "bee", 2)])]
 TWICE = [ask(1, "bee", 2), {**ask(1, "A"), "question": "Who?"}]
 NONE = [[("Nothing.", [ask("n", None)])]]
 TWO, MORE = ([[(f"{x} {a}", [ask(f"{x}{a}-{q}", x) for q in range(3)])] for a in range(2)] for x in "ab")
@@ -239,15 +267,18 @@ VALIDATION = ("--validation", 3)
     ("files", "options", "message"),
     [
         ([[[("A bee.", [ask(1, "wasp", 1)])]]], (), "a0.json: no answer was found in its passage"),
+        ([[A_BEE]], (), "expected 3 passages with questions or more to divide into 3 splits"),
         ([[[("A bee.", [ask("1 2", "bee", 2)])]]], (), "expected an id without white space, found 'q1 2'"),
         ([[[("A bee.", TWICE)]]], (), "two questions have the id 'q1'"),
         ([NONE], (), "no question has an answer"),
         ([[[("A \ud800.", [ask(1, "A")])]]], (), "half a surrogate pair"),
         ([TWO, TWO], (), "a1.json: the question 'qa0-0' is in two files"),
         ([TWO, MORE], (), "--validation: 5000 of 6 questions for training leave none"),
+        ([TWO], ("--shares", "0.9 0.1 0.1"), "--shares: expected three numbers"),
+        ([TWO], ("--shares", "a b"), ": expected three numbers, found 'a b'\n"),
         ([TWO, NONE], VALIDATION, "a1.json: no question has an answer, but the last file is the test"),
         ([NONE, TWO], VALIDATION, "a0.json: no question has an answer: nothing to train on"),
-        ([ALONE, MORE], VALIDATION, "--validation: drawing 3 of 5 questions by article leaves none to train"),
+        ([ALONE, MORE], VALIDATION, "--validation: drawing 3 of 5 questions by passage leaves none to train"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
@@ -265,3 +296,23 @@ def test_two_texts_of_one_id(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(InputError, match="two passages have the document id 'x' and different texts"):
         squad_collection([tmp_path / "c.json"])
+
+
+def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path) -> None:
+    done = evenrank("data", "squad", passages(tmp_path / "a.json", [2] * 15, [2] * 15), "--out", tmp_path / "out")
+    assert done.status == 0
+    assert "Too few articles with questions (2) for these splits: divided by passage" in done.err
+    counts = counts_in(tmp_path / "out")
+    assert [counts[split] for split in ("train", "valid", "test")] == [42, 6, 12]
+    assert len(counts["notes"]) == 1
+    splits = squad_collection([tmp_path / "a.json"]).queries
+    of_passage = splits.group_by(pl.col("query_id").str.head(-2)).agg(pl.col("split").n_unique())
+    assert of_passage["split"].to_list() == [1] * 30
+
+
+def test_no_split_is_empty_of_several_files(tmp_path: Path) -> None:
+    one, two = passages(tmp_path / "a.json", [2] * 10), many(tmp_path / "d.json", 1, 5, "d")
+    made = squad_collection([one, two], validation=3)
+    # One article alone: validation takes three questions of its passages, and their rest is left out.
+    assert (made.counts["valid"], made.counts["left_out_of_splits"], made.counts["train"]) == (3, 1, 16)
+    assert "divided by passage" in made.notes[0]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from evenrank import options as opt
+from evenrank._command import arg
+
 from . import _output
 from ._signatures import From, Values
 
@@ -23,12 +26,12 @@ evenrank data fetch queries-fairness-sensitive --out queries
 evenrank data fetch gender-specific --out words
 """,
     "squad": r"""
-# One file.
+# One file: 70% to train, 10% to validate, 20% to test.
 evenrank data squad squad.json --out squad
+# Other shares.
+evenrank data squad squad.json --shares "0.8 0.1 0.1" --out squad
 # Training and test apart, as SQuAD is published.
 evenrank data squad train-v2.0.json dev-v2.0.json --out squad
-# Several files to train on; other articles to validate on.
-evenrank data squad a.json b.json test.json --seed 1 --out squad
 """,
 }
 
@@ -55,11 +58,25 @@ def fetch(*, given: Annotated[Values, From("files.public", "fetch")]) -> None:
         _output.say(str(path))
 
 
-def squad(*, given: Annotated[Values, From("files.squad_collection", "write_squad_collection")]) -> None:
+def squad(
+    *,
+    given: Annotated[Values, From("files.squad_collection", "write_squad_collection")],
+    shares: Annotated[
+        str,
+        opt.Option(
+            "One file: shares of training, validation and test; by article (few: by passage).", metavar="SHARES"
+        ),
+    ] = "0.7 0.1 0.2",
+) -> None:
     """Convert SQuAD files into a collection. It has passages, queries, qrels and answer spans."""
-    import evenrank
+    from evenrank import EvenrankError, write_squad_collection
+    from evenrank.files.errors import quoted
 
-    made = evenrank.write_squad_collection(**given)
+    try:
+        first, second, third = map(float, shares.split())
+    except ValueError:
+        raise EvenrankError(f"{arg.shares}: expected three numbers, found {quoted(shares)}") from None
+    made = write_squad_collection(**given, shares=(first, second, third))
     for name, count in made.counts.items():
         _output.say(f"{count:>8}  {name.replace('_', ' ')}")
     for note in made.notes:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank import options as opt
 
@@ -31,8 +32,48 @@ from .squad import (
 )
 from .synthetic import FILES, SPLITS, write_collection
 
+Floats = NDArray[np.float64]
+
+
+def _expected(total: int, shares: Sequence[float]) -> Floats:
+    """The number of ``total`` questions that each split should have; last, of those left out."""
+    return np.array([*shares, max(0.0, 1 - sum(shares))]) * total
+
+
+def largest_deviation(sizes: list[int], drawn: Sequence[int], shares: Sequence[float]) -> float:
+    """The largest difference between a split's number of questions and its share."""
+    found = np.bincount(drawn, weights=sizes, minlength=len(shares) + 1)
+    return float(np.abs(found - _expected(sum(sizes), shares)).max())
+
+
+def divide(sizes: list[int], shares: Sequence[float]) -> list[int] | None:
+    """The split of each unit, given its number of questions, in the order given; None if a split with a share would
+    necessarily be empty."""
+    ends = np.cumsum(shares) * sum(sizes)
+    middles = np.cumsum(sizes) - np.array(sizes) / 2
+    # By the middle of each unit, so that no split is favoured.
+    drawn = np.searchsorted(ends, middles, side="right")
+    for split in (place for place, share in enumerate(shares) if share > 0):
+        number = np.bincount(drawn, minlength=len(shares) + 1)
+        if number[split]:
+            continue
+        # An empty split gets the unit whose move leaves all splits nearest to their shares.
+        found = np.bincount(drawn, weights=sizes, minlength=len(shares) + 1) - _expected(sum(sizes), shares)
+        size = np.array(sizes)
+        change = np.abs(found[drawn] - size) - np.abs(found[drawn])
+        change = change + np.abs(found[split] + size) - abs(found[split])
+        # The last unit of a split stays, unless it is left out anyway.
+        movable = (number[drawn] > 1) | (drawn == len(shares))
+        if not movable.any():
+            return None
+        drawn[len(sizes) - 1 - int(np.argmin(np.where(movable, change, np.inf)[::-1]))] = split
+    return [int(place) for place in drawn]
+
+
 VALIDATION = 5000
 """Questions for validation, drawn from the training questions of the official SQuAD 2.0 split."""
+SHARES = (0.7, 0.1, 0.2)
+"""Shares of the questions for training, validation and test if there is only one file."""
 # Characters that would end a field or a line of a TSV; replaced one by one, so that spans stay valid.
 _BREAKS = str.maketrans("\t\r\n", "   ")
 
@@ -72,16 +113,19 @@ def squad_collection(
     files: Sequence[str | os.PathLike[str]],
     *,
     validation: Annotated[int, opt.FROM_0] = VALIDATION,
+    shares: tuple[float, float, float] = SHARES,
     seed: Annotated[int, opt.SEED] = 0,
 ) -> SquadCollection:
     """Builds one collection with splits from SQuAD files.
 
     Several files are taken as an official split: the last one has the test questions; of the others, ``validation``
     questions are drawn by article, in a seeded order (the remaining questions of the last article drawn are left out).
-    The questions of a single file are all for training. Passages with the same text become one document. Unanswerable
-    questions (``is_impossible``, or without an answer) and those without a text are left out and counted; their
-    passages stay. Answers are aligned by :func:`evenrank.files.squad.load_squad`; questions without an answer in their
-    passage are left out and counted.
+    The articles of a single file are divided by ``shares`` of the questions (training, validation, test). If there are
+    too few articles (a split would be empty, or miss its share by more than the largest article), passages are divided
+    instead, and a note reports it. Passages with the same text become one document. Unanswerable questions
+    (``is_impossible``, or without an answer) and those without a text are left out and counted; their passages stay.
+    Answers are aligned by :func:`evenrank.files.squad.load_squad`; questions without an answer in their passage are
+    left out and counted.
 
     Document ids are the paragraphs' ``doc_id``, else their numbers over all files; query ids the questions'
     ``query_id``, else their ``id``. Raises InputError if a file is not in SQuAD's form, for an id with white space, and
@@ -89,6 +133,10 @@ def squad_collection(
     """
     if not files:
         raise EvenrankError("expected a SQuAD file, found none")
+    if len(shares) != len(SPLITS) or min(shares) < 0 or not 0 < sum(shares) < 1 + 1e-9:
+        raise EvenrankError(
+            f"{arg.shares}: expected three numbers from 0 that sum to at most 1, found {quoted(shares)}"
+        )
     builder = _Builder()
     for number, path in enumerate(files):
         builder.add(path, number)
@@ -98,7 +146,7 @@ def squad_collection(
     if len(files) > 1:
         builder.official(files, validation, seed)
     else:
-        builder.split = dict.fromkeys(builder.question, "train")
+        builder.by_shares(files[0], shares, seed)
     return builder.result()
 
 
@@ -116,6 +164,7 @@ def write_squad_collection(
             "Several files: number of training questions, by article, to validate.", range=opt.FROM_0, rare=True
         ),
     ] = 5000,
+    shares: tuple[float, float, float] = SHARES,
     seed: Annotated[int, opt.Option("Seed of the splits.", range=opt.SEED, rare=True)] = 0,
 ) -> SquadCollection:
     """Makes a :func:`squad_collection` and writes it to ``out`` (see :meth:`SquadCollection.write`).
@@ -123,7 +172,7 @@ def write_squad_collection(
     Raises InputError, before any work, if one of the files would replace an input.
     """
     check_apart((os.path.join(out, name) for name in (*FILES, "qrels.txt", "answers.json", "counts.json")), files)
-    made = squad_collection(files, validation=validation, seed=seed)
+    made = squad_collection(files, validation=validation, shares=shares, seed=seed)
     made.write(out)
     return made
 
@@ -135,6 +184,7 @@ class _Builder:
         self.question: dict[str, str] = {}
         self.file_of: dict[str, int] = {}
         self.article_of: dict[str, int] = {}
+        self.passage_of: dict[str, str] = {}
         self.notes: list[str] = []
         self.split: dict[str, str | None] = {}
         self.judged: dict[tuple[str, str], None] = {}
@@ -211,6 +261,7 @@ class _Builder:
             {"text": answer["text"].translate(_BREAKS), "answer_start": answer["answer_start"]}
             for answer in question["answers"]
         ]
+        self.passage_of.setdefault(query_id, doc_id)
         self.article_of.setdefault(query_id, len(self.articles) - 1)
         self.judged[query_id, doc_id] = None
         into.append(
@@ -223,14 +274,19 @@ class _Builder:
             }
         )
 
+    def _shuffled(self, of: Mapping[str, object], seed: int, below: int | None = None) -> list[list[str]]:
+        """The questions of each article or passage (``of``), in a drawn order; only of the files before ``below``."""
+        by_unit: dict[object, list[str]] = {}
+        for query_id, unit in of.items():
+            if below is None or self.file_of[query_id] < below:
+                by_unit.setdefault(unit, []).append(query_id)
+        units = list(by_unit.values())
+        return [units[place] for place in np.random.default_rng(seed).permutation(len(units))]
+
     def official(self, files: Sequence[str | os.PathLike[str]], validation: int, seed: int) -> None:
-        """The last file is the test; ``validation`` questions of the others validate, by article, in a drawn order."""
+        """The last file is the test; ``validation`` questions of the others validate, by article if possible."""
         test = len(files) - 1
-        by_article: dict[int, list[str]] = {}
-        for query_id, article in self.article_of.items():
-            if self.file_of[query_id] < test:
-                by_article.setdefault(article, []).append(query_id)
-        total = sum(map(len, by_article.values()))
+        total = sum(file < test for file in self.file_of.values())
         if not total:
             raise InputError(files[0], "no question has an answer: nothing to train on")
         if total == len(self.file_of):
@@ -239,18 +295,49 @@ class _Builder:
             raise EvenrankError(
                 f"{arg.validation}: {validation} of {total} questions for training leave none to train on"
             )
-        self.split = {query_id: "test" if file == test else "train" for query_id, file in self.file_of.items()}
-        articles, room = list(by_article.values()), validation
-        for number in np.random.default_rng(seed).permutation(len(articles)):
-            if room == 0:
+        for of in (self.article_of, self.passage_of):
+            for query_id, file in self.file_of.items():
+                self.split[query_id] = "test" if file == test else "train"
+            room = validation
+            for queries in self._shuffled(of, seed, below=test):
+                if room == 0:
+                    break
+                for place, query_id in enumerate(queries):
+                    self.split[query_id] = "valid" if place < room else None
+                room -= min(room, len(queries))
+            if "train" in self.split.values():
                 break
-            for place, query_id in enumerate(articles[number]):
-                self.split[query_id] = "valid" if place < room else None
-            room -= min(room, len(articles[number]))
-        if "train" not in self.split.values():
+        else:
             raise EvenrankError(
-                f"{arg.validation}: drawing {validation} of {total} questions by article leaves none to train on"
+                f"{arg.validation}: drawing {validation} of {total} questions by passage leaves none to train on"
             )
+        if of is self.passage_of:
+            self._by_passage(len(self._shuffled(self.article_of, seed, below=test)))
+
+    def by_shares(self, path: str | os.PathLike[str], shares: tuple[float, float, float], seed: int) -> None:
+        """Divides one file's questions by ``shares``, by article if there are enough, else by passage."""
+        articles = self._shuffled(self.article_of, seed)
+        drawn = divide(list(map(len, articles)), shares)
+        units = articles
+        if drawn is None or largest_deviation(list(map(len, articles)), drawn, shares) > max(map(len, articles)):
+            units = self._shuffled(self.passage_of, seed)
+            drawn = divide(list(map(len, units)), shares)
+            self._by_passage(len(articles))
+        if drawn is None:
+            wanted = sum(share > 0 for share in shares)
+            raise InputError(
+                path,
+                f"expected {wanted} passages with questions or more to divide into {wanted} splits, found {len(units)}:"
+                f" {arg('shares', '1 0 0')} trains on all of them",
+            )
+        for queries, place in zip(units, drawn, strict=True):
+            self.split |= dict.fromkeys(queries, SPLITS[place] if place < len(SPLITS) else None)
+
+    def _by_passage(self, articles: int) -> None:
+        self.notes.append(
+            f"Too few articles with questions ({articles}) for these splits: divided by passage, so passages of one"
+            " article are in several splits."
+        )
 
     def result(self) -> SquadCollection:
         ids = list(self.question)

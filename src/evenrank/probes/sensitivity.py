@@ -69,7 +69,8 @@ def read_sources(
     """The sources, from one SQuAD file or from one source each. Raises EvenrankError if some are missing."""
     others = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     if squad is not None:
-        made = squad_collection([squad])
+        # With one split no question is left out.
+        made = squad_collection([squad], shares=(1, 0, 0))
         asked = made.queries.select("query_id", "text")
         return Sources(asked, made.qrels, answer_table(made.squad), made.collection, made.notes)
     lacking = [arg(name) for name, one in others.items() if one is None]

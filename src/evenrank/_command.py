@@ -1,11 +1,35 @@
-"""The running command line, for provenance and messages; imports nothing heavy, because ``--help`` imports this."""
+"""The running command line, for provenance and signals; imports nothing heavy, because ``--help`` imports this."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from types import FrameType
+
+SIGNALLED = {129: "hung up", 130: "interrupted", 143: "terminated"}
+"""What a command says that ends with these statuses."""
+SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def end_at_signals() -> None:
+    """Makes signals end the process in one line at once, until the command line has handlers of its own.
+
+    Signals that are ignored (nohup) or already handled are left alone.
+    """
+    for number in (signal.SIGINT, *SIGNALS):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, end)
+
+
+def end(number: int, _: FrameType | None) -> None:
+    """Ends the process: nothing has been written yet."""
+    with suppress(OSError):  # standard error is closed
+        os.write(2, f"evenrank: {SIGNALLED[128 + number]}\n".encode())
+    os._exit(128 + number)
+
 
 typed: ContextVar[str | None] = ContextVar("typed", default=None)
 """The command as typed, quoted for a shell; None in a Python program."""

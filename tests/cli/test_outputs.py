@@ -81,13 +81,13 @@ main()
 @pytest.mark.parametrize(
     ("module", "number", "line"),
     [
-        ("evenrank.cli._output", signal.SIGTERM, "terminated"),
+        ("typer", signal.SIGTERM, "terminated"),
         ("evenrank.cli._output", signal.SIGHUP, "hung up"),
         ("polars", signal.SIGINT, "interrupted"),
     ],
 )
 def test_a_signal_while_a_command_begins(folder, module, number, line):
-    """While it is built, and while it loads what it needs."""
+    """Before it has any of its own handlers, while it is built, and while it loads what it needs."""
     before = sorted(os.listdir(folder))
     ended = subprocess.run(
         [sys.executable, "-c", STARTING, module, str(int(number))],

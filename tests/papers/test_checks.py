@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import requests
 
 from evenrank.files import EvenrankError
 from evenrank.papers import check_experiment, run_experiment
@@ -12,6 +13,7 @@ from evenrank.papers.checks import (
     MissingError,
     Need,
     Options,
+    _answers,
     check,
     described,
     need_file,
@@ -28,7 +30,11 @@ from tiny_models import tiny_bert
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-def test_each_missing_thing_is_one_line(tmp_path: Path) -> None:
+def test_each_missing_thing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # An empty home of ir_datasets, whose servers answer.
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
+    monkeypatch.setattr(requests, "head", lambda url, timeout: None)
+    _answers.cache_clear()
     (tmp_path / "here").write_text("12345", encoding="utf-8")
     needs = [
         need_file(tmp_path / "here", "SQuAD 2.0", "squad"),

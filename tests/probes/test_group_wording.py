@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenrank.files import EvenrankError
 from evenrank.files.tokens import tokenize
 from evenrank.groups import Lexicon, Scoring, load_lexicon, score_texts
-from evenrank.probes.group_wording import neutralised, swapped
+from evenrank.probes.group_wording import language_notes, neutralised, swapped
 from slow_groups import slow_words
 
 GENDER = load_lexicon("gender-en")
@@ -185,3 +185,21 @@ def test_a_neutral_text_has_only_the_words_left(text: str) -> None:
     again = [word for word in tokenize(str(made.texts[0])) if (word,) in GENDER.entries("word")]
     assert Counter(again) == made.left
     assert re.sub(r"\w", "", text) == re.sub(r"\w", "", str(made.texts[0]))
+
+
+# --- in other languages -----------------------------------------------------------------------------------------------
+
+
+def notes(*texts: list[str]) -> tuple[str, ...]:
+    return language_notes([pl.DataFrame({"text": each}) for each in texts], GENDER)
+
+
+def test_texts_in_another_language_by_hand() -> None:
+    note = "The texts hardly look English (9% of the words of the first documents are English stop words), but the "
+    note += "lexicon gender-en is: its words may mean other things here."
+    assert notes(["der " * 182], ["the " * 18]) == (note,)
+    assert notes(["der " * 180 + "the " * 20]) == ()
+    # Few words say nothing, and a thousand documents suffice.
+    assert notes(["der " * 199]) == notes() == ()
+    assert notes(["the"] * 999 + ["der"], ["der " * 10**6]) == ()
+    assert language_notes([pl.DataFrame({"text": ["she " * 300]})], load_lexicon("gender-de")) == ()

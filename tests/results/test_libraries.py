@@ -25,10 +25,18 @@ def bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return calls
 
 
-def test_bundled_once(bundled: list[str], tmp_path: Path) -> None:
-    assert [chart_libraries(), chart_libraries()] == 2 * bundled
+@pytest.mark.parametrize("damage", [b"\xff\xfe", b"// 0\nwindow.vega = 1"])
+def test_a_damaged_file_is_made_again(bundled: list[str], tmp_path: Path, damage: bytes) -> None:
+    chart_libraries()
     [kept] = (tmp_path / "cache" / "evenrank").iterdir()
     assert vl_convert.get_vega_version() in kept.name
+    whole = kept.read_bytes()
+    for data in (damage, whole[:-1], whole + b" "):
+        kept.write_bytes(data)
+        assert chart_libraries() == bundled[0]
+        assert kept.read_bytes() == whole
+    chart_libraries()
+    assert len(bundled) == 4
 
 
 def no_home() -> Path:
@@ -46,7 +54,8 @@ def test_without_a_cache(bundled: list[str], tmp_path: Path, monkeypatch: pytest
         file = tmp_path / "cache" / ("evenrank" if "folder" in home else "")
         file.parent.mkdir(exist_ok=True)
         file.write_text("")
-    assert {chart_libraries(), chart_libraries()} == set(bundled)
+    assert [chart_libraries(), chart_libraries()] == bundled
+    assert len(bundled) == 2
 
 
 def test_a_relative_cache_is_ignored(bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

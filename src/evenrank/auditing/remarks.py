@@ -32,6 +32,7 @@ def remarks(
     """All of them, a sentence each; ``unequal``: see :func:`unequally_deep`."""
     given = None if inputs.queries is None else inputs.queries["query_id"]
     return [
+        *_of_labels(runs),
         *_of_target(rankings.background.target, measures),
         *_of_cards(inputs.runs),
         *(note for run in inputs.runs for note in run.notes),
@@ -39,6 +40,20 @@ def remarks(
         *_of_depth(rankings, unequal, baseline),
         *_of_rankings(rankings, inputs.qrels is not None, measures, runs),
     ]
+
+
+def _of_labels(runs: Sequence[RunAudit]) -> list[str]:
+    """How many documents of each group stand in the first ranks of each run."""
+    notes = []
+    for run in runs:
+        if run.labels is None or run.reference:
+            continue
+        groups = ", ".join(f"{weight:,.6g} {group}" for group, weight in run.labels.groups.items())
+        notes.append(
+            f"{run.name}: {run.labels.known:,} of {counted(run.labels.rows, 'document')} in the first"
+            f" {run.labels.depth} ranks are labelled ({groups}, {run.labels.neutral:,.6g} of no group)."
+        )
+    return notes
 
 
 def _of_judged_queries(known: pl.Series, qrels: pl.DataFrame) -> list[str]:
@@ -107,6 +122,11 @@ def _of_rankings(rankings: Rankings, judged: bool, measures: Sequence[Measure], 
         if result.tie_share:
             share = percent(result.tie_share)
             notes.append(f"{name}: {share} of the documents in the first {SHOWN_DEPTH} ranks are tied.")
+        flagged = [key for key, figure in result.measures.items() if figure.tie_sensitive]
+        if flagged:
+            notes.append(
+                f"{name}: the order of tied documents moves {', '.join(flagged)} by more than its interval is wide."
+            )
         others = int((~every.is_in(evaluation.queries.implode())).sum())
         if judged:
             notes += _judgement_notes(evaluation, measures)

@@ -154,8 +154,6 @@ def _commands(names: tuple[str, ...]) -> Any:
     return typer.main.get_command(_app_of(names))
 
 
-_SIGNALLED = {129: "hung up", 130: "interrupted", 143: "terminated"}
-"""What a command says that ends with these statuses."""
 _UNEXPECTED = 70
 """The status of a gate that ended without an outcome, for another reason than its input."""
 
@@ -182,8 +180,8 @@ def main() -> None:
         status = end.code
     except KeyboardInterrupt:
         status = 130
-    if isinstance(status, int) and status in _SIGNALLED:
-        _complain(f"evenrank: {_SIGNALLED[status]}{_already(outputs)}")
+    if isinstance(status, int) and status in _command.SIGNALLED:
+        _complain(f"evenrank: {_command.SIGNALLED[status]}{_already(outputs)}")
     sys.exit(status)
 
 
@@ -255,7 +253,10 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP raise an exception, as an interrupt does, so that temporary files are removed."""
+    """Makes SIGTERM and SIGHUP raise an exception, as an interrupt does, so that temporary files are removed.
+
+    Takes over from :func:`evenrank._command.end_at_signals`.
+    """
 
     def stop(number: int, _: FrameType | None) -> None:
         # A second signal ends the program at once.
@@ -263,11 +264,13 @@ def _signals() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     in_main_thread = threading.current_thread() is threading.main_thread()
-    there = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     # Signals that are ignored (nohup) or already handled are left alone.
-    handled = [number for number in there if in_main_thread and signal.getsignal(number) == signal.SIG_DFL]
+    default = (signal.SIG_DFL, _command.end)
+    handled = [number for number in _command.SIGNALS if in_main_thread and signal.getsignal(number) in default]
     for number in handled:
         signal.signal(number, stop)
+    if in_main_thread and signal.getsignal(signal.SIGINT) == _command.end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
+from json import loads
 from os.path import isfile
 from typing import Annotated
 
@@ -120,8 +121,11 @@ def command(
 
 
 def _is_audit(path: str) -> bool:
-    """Whether a file is an audit's JSON, by its first key: a run may be JSON, too; by its name if it is not there."""
+    """Whether a file is an audit's JSON, by its keys: a run may be JSON, too; by its name if it is not there."""
     if not isfile(path):
         return path.lower().endswith(".json") and "=" not in path
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return re.match(r'\s*\{\s*"(evenrank|queries|runs)"', file.read(100)) is not None
+    with suppress(OSError, ValueError, RecursionError), open(path, encoding="utf-8") as file:
+        head = file.read(1000)
+        found = loads(head + file.read()) if head.lstrip().startswith("{") else None
+        return isinstance(found, dict) and not found.keys().isdisjoint(("evenrank", "runs"))
+    return False

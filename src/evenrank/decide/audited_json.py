@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ _OF_SAMPLE = {
     "residual": np.float64,
     "probability": np.float64,
 }
+_LARGEST = 1e50
+"""The sums of powers of larger values overflow."""
 _AUDIT = "`evenrank audit … --json F --values`"
 _NO_VALUES = f"no values of the queries: {_AUDIT} writes them"
 
@@ -35,12 +38,16 @@ def audited_json(source: str | os.PathLike[str] | Mapping[str, object]) -> Audit
         return _AuditJson(source, None).audited()
     path = os.fspath(source)
     try:
-        data = json.loads(Path(path).read_bytes())
+        data = json.loads(Path(path).read_bytes(), parse_constant=_no_constant)
     except OSError as error:
         raise InputError(path, f"cannot be read: {reason_of(error)}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"no valid JSON: {error}") from None
     return _AuditJson(data, path).audited()
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"expected a number or null, found {name}")
 
 
 class _AuditJson:
@@ -80,7 +87,7 @@ class _AuditJson:
         """Raises EvenrankError, or InputError for a file, for what is not as an audit writes it."""
         try:
             yield
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
             raise self._fail(f"not as {_AUDIT} writes it") from None
 
     def _fail(self, message: str) -> EvenrankError:
@@ -102,14 +109,27 @@ class _AuditJson:
             return RuleValues(
                 tuple(map(self._array, parts)),
                 None if over_ties is None else self._array(over_ties),
-                None if sample is None else LabelSample(**{k: np.array(sample[k], of) for k, of in _OF_SAMPLE.items()}),
+                None if sample is None else self._sample(sample),
                 greatest=figure.get("greatest"),
                 partly_labelled=figure.get("sample") is None and known.get("rows") != known.get("of"),
             )
 
     def _array(self, values: list[float | None]) -> Array:
-        """A value for each query [Q]; NaN for null."""
+        """A value for each query [Q]; NaN for null. Raises TypeError, ValueError or OverflowError for others."""
+        kinds: set[type] = {type(value) for value in values} - {type(None)}
+        if bool in kinds or not all(issubclass(kind, Real) for kind in kinds):
+            raise TypeError
         array = np.array(values, np.float64)
-        if array.shape != (len(self._data["queries"]),):
+        if array.shape != (len(self._data["queries"]),) or (np.abs(array) > _LARGEST).any():
             raise ValueError
         return array
+
+    def _sample(self, found: Mapping[str, Any]) -> LabelSample:
+        """What values owe to labels that were drawn. Raises ValueError for rows out of range, and for a probability."""
+        sample = LabelSample(**{name: np.array(found[name], kind) for name, kind in _OF_SAMPLE.items()})
+        places = (sample.query, len(self._data["queries"])), (sample.document, sample.labels)
+        sound = all(len(at) == len(sample.weight) and ((at >= 0) & (at < most)).all() for at, most in places)
+        sound &= bool(((sample.probability > 0) & (sample.probability <= 1)).all())
+        if not sound or len(sample.probability) != sample.labels:
+            raise ValueError
+        return sample

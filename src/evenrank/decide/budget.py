@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from evenrank.files.errors import EvenrankError, InputError, arg, plain, quoted, reason_of
+from evenrank.files.toml import parsed_toml
 from evenrank.files.types import EQUAL
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def as_budget(
         return _parsed(None, source, known or {})
     path = os.fspath(source)
     try:
-        return _parsed(path, tomllib.loads(Path(path).read_bytes().decode()), known or {})
+        return _parsed(path, parsed_toml(Path(path).read_bytes().decode()), known or {})
     except OSError as error:
         raise InputError(path, f"cannot be read: {reason_of(error)}") from None
     except (ValueError, RecursionError) as error:

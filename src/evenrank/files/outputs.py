@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import hashlib
 import os
@@ -24,9 +23,14 @@ from .reading import file_system, first_line, is_utf8
 if TYPE_CHECKING:
     import polars as pl
 
-_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 PARTS = ".parts"
 """The ending of a folder beside a temporary file, of what it is made from."""
+_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
 @contextmanager
@@ -151,13 +155,17 @@ def _sibling(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
         yield Path(name), target
     finally:
         Path(name).unlink(missing_ok=True)
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
-def _locked_file(prefix: str, folder: Path) -> tuple[int, str]:
-    """A new file, open and locked, and its name."""
+def _locked_file(prefix: str, folder: Path) -> tuple[int | None, str]:
+    """A new file, open and locked, and its name; None in place of the open file if the platform has no locks."""
     while True:
         handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+        if fcntl is None:
+            os.close(handle)
+            return None, name
         with suppress(OSError):  # a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         # Before it was locked, another process may have taken it for an orphan and removed it.
@@ -176,6 +184,8 @@ def _remove_orphans(folder: Path, prefix: str) -> None:
 
 def remove_unlocked(path: Path) -> None:
     """Removes a temporary file unless a process of this machine is still writing it."""
+    if fcntl is None:
+        return
     with suppress(OSError):
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
@@ -212,6 +222,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 @contextmanager
 def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
     """Within the block no other process of this machine is in such a block for a file of the same folder."""
+    if fcntl is None:
+        yield
+        return
     handle = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
     try:
         with suppress(OSError):  # a file system without locks
@@ -249,6 +262,10 @@ def for_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.when(formula).then("'" + shown).otherwise(shown).name.keep())
 
 
+FileId = str | tuple[int, int] | tuple[str | tuple[int, int], str]
+"""What identifies a file or folder: device and inode, a URL, or its folder and name if it does not exist yet."""
+
+
 def check_outputs(outputs: Iterable[object], inputs: Iterable[object] = ()) -> None:
     """Raises InputError for an output that cannot be written, or that would replace a file (see :func:`check_apart`).
 
@@ -272,45 +289,62 @@ def check_apart(outputs: Iterable[object], inputs: Iterable[object] = ()) -> Non
     """Raises InputError for an output that is an input or another output, or that is inside a folder that is an input.
 
     Inputs can be files, folders and patterns. Whatever is not a path (None, a table, ``irds:NAME``) is ignored, and so
-    are names of files that do not exist, pipes and devices. Symbolic links are followed.
+    are names of files that do not exist, pipes and devices. Files are compared by identity, so links are followed.
     """
     read = [(os.fspath(path), source) for path in inputs if _is_path(path) for source in _existing(os.fspath(path))]
-    seen: dict[str, str] = {}
+    seen: dict[FileId, str] = {}
     for path in outputs:
         if not _is_path(path) or is_stream(path):
             continue
         name = os.fspath(path)
-        real = _real(name)
-        above = {str(parent) for parent in Path(real).parents if parent.is_dir()}
+        local = _local(name)
+        # The path that is written to in the end, even if it leads through a folder that does not exist and back.
+        real = os.path.realpath(local)
+        own = [_location(name), *_existing(name), *([] if "://" in local else _existing(real))]
+        above = {_identity(parent) for start in (local, real) for parent in Path(start).parents if parent.is_dir()}
         for source, found in read:
             of = "" if source == name else f" ({source})"
-            if found == real:
+            if found in own:
                 raise InputError(path, f"cannot be written: it is an input{of}")
             if found in above:
                 raise InputError(path, f"cannot be written: it lies in an input{of}")
-        if real in seen:
-            of = "" if seen[real] == name else f" ({seen[real]})"
-            raise InputError(path, f"cannot be written: it is another output too{of}")
-        seen[real] = name
+        for found in own:
+            if found in seen:
+                of = "" if seen[found] == name else f" ({seen[found]})"
+                raise InputError(path, f"cannot be written: it is another output too{of}")
+        seen.update(dict.fromkeys(own, name))
 
 
 def _is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(value, str | os.PathLike) and not os.fspath(value).startswith("irds:")
 
 
-def _real(name: str) -> str:
-    """The path of a file or folder without links, also of one that does not exist yet; an address as it is."""
-    return name if _is_address(name) else os.path.realpath(name.removeprefix("file://"))
+def _local(name: str) -> str:
+    """A local path without its ``file://``."""
+    return name.removeprefix("file://")
 
 
-def _is_address(name: str) -> bool:
-    return "://" in name and not name.startswith("file://")
+def _identity(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Device and inode of a file or folder; None if it does not exist, or for a pipe or a device."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    kept = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return (found.st_dev, found.st_ino) if kept else None
 
 
-def _existing(name: str) -> list[str]:
-    """The existing files and folders that a path or a pattern names, without links."""
-    if _is_address(name):
+def _existing(name: str) -> list[FileId]:
+    """The identities of the existing files and folders that a path or a pattern names."""
+    if "://" in name and not name.startswith("file://"):
         return [name]
-    name = name.removeprefix("file://")
+    name = _local(name)
     files = [name] if os.path.lexists(name) or not glob.has_magic(name) else glob.glob(name)
-    return [os.path.realpath(file) for file in files if os.path.exists(file)]
+    return [found for file in files if (found := _identity(file)) is not None]
+
+
+def _location(name: str) -> FileId:
+    """The folder and the name of a file that may not exist yet."""
+    real = os.path.realpath(_local(name))
+    folder, base = os.path.split(real)
+    return (_identity(folder) or folder, base)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -89,7 +91,8 @@ def _connect() -> ModuleType:
         where = os.environ.get("RAY_ADDRESS", "")
         try:
             _check_reachable(where)
-            ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+            with _own_handler():
+                ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         except Exception as error:
             # Ray raises errors of its own, and of no kind where its node does not start.
             what = f"no connection to RAY_ADDRESS={where}" if where else "Ray does not start"
@@ -101,6 +104,21 @@ def _connect() -> ModuleType:
     context.print_on_execution_start = False
     module: ModuleType = ray.data
     return module
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Puts this program's handler of SIGTERM back, in whose place Ray puts its own; what comes meanwhile is for it."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit as end:
+        if end.code == signal.SIGTERM and callable(handler):
+            handler(signal.SIGTERM, None)
+        raise
+    finally:
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_reachable(address: str) -> None:

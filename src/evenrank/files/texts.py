@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import os
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -182,6 +183,7 @@ def json_row(value: object, names: Names) -> tuple[str, str]:
 Done = TypeVar("Done")
 Batch = Callable[[], pl.DataFrame]
 """A batch still to be parsed."""
+_LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
 # White space as polars (and Unicode) defines it, for blank lines.
 _WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
@@ -195,7 +197,7 @@ def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Ite
     a folder of such files (also in partitions, ``year=2025/``) or a pattern (``shards/*.tsv``), sorted by name; a
     folder of Markdown or text files (a passage a heading, ``path#anchor``); a URL; or ``irds:NAME``. A
     column ``title`` is put before its text. Other names of columns: :class:`TextFile`.
-    Memory: one batch, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
+    Memory: a batch a core, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
     last batch. Raises InputError, with the line number, for a line that is not a document.
     """
     yield from _worked(path, "doc_id", lambda batch: batch, unique)
@@ -358,6 +360,8 @@ def _file_batches(path: str | os.PathLike[str], id_column: str, names: Names) ->
     parse: Callable[..., pl.DataFrame] | None = None
     first = True
     for block in line_blocks(path):
+        if first and b"\n" not in block.data[:-1] and _LONE_CR.search(block.data):
+            raise InputError(path, "expected lines ending in a line feed, found only carriage returns", line=1)
         if parse is None:
             if not block.data.decode().strip(_WHITE):
                 continue

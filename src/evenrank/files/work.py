@@ -12,7 +12,6 @@ work begins anew.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -25,6 +24,11 @@ from .errors import EvenrankError, InputError, quoted
 from .json_values import json_text
 from .outputs import make_folder, remove_unlocked, write_text
 from .reading import UNFINISHED, file_system, joined, open_raw
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 Report = Mapping[str, Any]
 """What is known of a part, as JSON values."""
@@ -210,19 +214,22 @@ def alone(folder: str | os.PathLike[str]) -> Iterator[None]:
     if there and not place.is_dir():
         raise InputError(place, "expected a folder, found a file")
     make_folder(place)
-    handle = os.open(place, os.O_RDONLY)
+    handle = None
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            # What is in the folder, and whether it stays, is for the other process to say.
-            there = True
-            raise EvenrankError(f"{place}: another process works in this folder") from None
-        except OSError:
-            pass  # a file system without locks
+        if fcntl is not None:
+            handle = os.open(place, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                # What is in the folder, and whether it stays, is for the other process to say.
+                there = True
+                raise EvenrankError(f"{place}: another process works in this folder") from None
+            except OSError:
+                pass  # a file system without locks
         yield
     finally:
         if not there:
             with suppress(OSError):
                 place.rmdir()
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)

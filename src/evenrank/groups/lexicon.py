@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -21,6 +20,7 @@ from evenrank.files.provenance import Provenance
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import lines_of
 from evenrank.files.tokens import Tokens, tokenize
+from evenrank.files.toml import parsed_toml
 from evenrank.files.types import Array
 
 from .table import REST, check_groups, named_poles, parse_poles
@@ -259,7 +259,7 @@ def _from_lines(path: str) -> Lexicon:
 
 def _from_toml(path: Path) -> Lexicon:
     try:
-        data = tomllib.loads(b"".join(block.data for block in line_blocks(path)).decode())
+        data = parsed_toml(b"".join(block.data for block in line_blocks(path)).decode())
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"no valid TOML: {error}") from None
     return _of_table(path, {"name": readable(path.stem), **data})
@@ -286,7 +286,7 @@ def _of_table(path: PathLike, data: Mapping[str, Any], words: list[tuple[str, st
     shares = dict.fromkeys(groups, 1 / max(1, len(groups))) if shares is None else shares
     numbers: list[Any] = [*shares.values()] if isinstance(shares, dict) else [None]
     # A whole number of TOML may have any size.
-    if not all(type(share) in (int, float) and share < 1e300 for share in numbers):
+    if not all(type(share) in (int, float) and abs(share) < 1e300 for share in numbers):
         raise InputError(path, "expected a table [shares] with a number for each group")
     if sorted(groups) != sorted(table):
         raise InputError(path, f"groups names {', '.join(groups)}, [words] has {', '.join(table)}")

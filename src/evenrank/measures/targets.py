@@ -221,8 +221,9 @@ def _of_table(given: Columns, groups: tuple[str, ...]) -> Target:
         first_line.setdefault(query, line)
         of_query = shares.setdefault(query, {})
         for group, share in [row[-2:]] if long else zip(names[1:], row[1:], strict=True):
+            group = str(group)
             if group not in groups:
-                raise error(no_group(str(group), groups), line)
+                raise error(no_group(group, groups), line)
             if group in of_query:
                 raise error(f"the group {quoted(group)}{whose} is repeated", line)
             of_query[group] = _number(share)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -71,13 +72,21 @@ class OnnxSession(Session):
         return found
 
 
-@functools.cache
+_loading = threading.Lock()
+
+
 def openvino_core() -> Core:
     """OpenVINO, loaded once and kept.
 
     Each core has the process handle signals on a stack of its own, and puts back the one before it when it goes. Of two
     that go in the order they came, that one is gone already, and the next signal, an interrupt say, ends the process.
     """
+    with _loading:
+        return _core()
+
+
+@functools.cache
+def _core() -> Core:
     return _openvino().Core()
 
 

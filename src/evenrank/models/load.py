@@ -269,7 +269,7 @@ def _explained(model: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # they have no common base
-        if isinstance(error.__cause__ or error, RepositoryNotFoundError):
+        if RepositoryNotFoundError in {type(error), type(error.__cause__)}:
             raise EvenrankError(f"{model}: no such folder, and the hub has no public model of this name") from None
         reason = _first_line(error)
         raise EvenrankError(f"{model}: no such folder, and it cannot be downloaded from the hub ({reason})") from None

@@ -81,8 +81,14 @@ def is_binary(head: bytes) -> bool:
     if counts is None:
         return False
     floats = rest.partition(b" ")[2][: 4 * counts[1]]
-    # The last character may be cut.
-    return bool(_CONTROL & set(floats)) or "\ufffd" in floats.decode(errors="replace").rstrip("\ufffd")
+    if _CONTROL & set(floats):
+        return True
+    try:
+        # The last character may be cut.
+        floats[: len(floats) - 4].decode()
+    except UnicodeDecodeError as error:
+        return error.end < len(floats) - 4
+    return False
 
 
 def _header(line: bytes) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -170,7 +171,8 @@ def need_package(module: str, package: str, purpose: str) -> Need:
 
 
 def need_irds(name: str, purpose: str) -> Need:
-    """A data set of ir_datasets, by its name after ``irds:``; its files are downloaded when they are first read."""
+    """A data set of ir_datasets, by its name after ``irds:``; its files are downloaded when they are first read, from a
+    server that is asked now whether it can be reached."""
     import ir_datasets
 
     try:
@@ -179,7 +181,32 @@ def need_irds(name: str, purpose: str) -> Need:
         problem = f"irds:{name}: ir_datasets has no such data set ({purpose})"
         return Need(f"irds:{name}", purpose, problem=problem, kind="irds")
     size = next((size for start, size in _SIZES.items() if name.startswith(start)), None)
-    return Need(f"irds:{name}", purpose, size, kind="irds")
+    return Need(f"irds:{name}", purpose, size, _unreachable(name.partition("/")[0]), kind="irds")
+
+
+def _unreachable(collection: str) -> str | None:
+    """Why the files of a collection of ir_datasets cannot be downloaded; None if they can, or if some are here."""
+    import ir_datasets
+
+    home = ir_datasets.util.home_path() / collection
+    if home.is_dir() and any(home.iterdir()):
+        return None
+    files = ir_datasets.util.DownloadConfig.context(collection, home).contents()
+    url = next((file["url"] for file in files.values() if "url" in file), None)
+    if url is None or _answers(url):
+        return None
+    return f"irds:{collection}: {url} cannot be reached, and {home} has no files of it"
+
+
+@cache
+def _answers(url: str) -> bool:
+    import requests
+
+    try:
+        requests.head(url, timeout=10)
+    except requests.RequestException:
+        return False
+    return True
 
 
 class MissingError(EvenrankError):

@@ -265,7 +265,10 @@ def msmarco(names: Sequence[str] = ("train/judged", "dev/judged")) -> Text:
 
 def neutral_queries(annotated: str) -> pl.DataFrame:
     """The queries that people labelled n (neither gender): ``query_id``, ``text``."""
-    table = pl.read_csv(annotated, has_header=False, new_columns=["query_id", "text", "label"], infer_schema=False)
+    try:
+        table = pl.read_csv(annotated, has_header=False, new_columns=["query_id", "text", "label"], infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise EvenrankError(f"{annotated}: expected query_id,text,label ({str(error).splitlines()[0]})") from None
     return table.filter(pl.col("label") == "n").select("query_id", "text").unique("query_id", maintain_order=True)
 
 

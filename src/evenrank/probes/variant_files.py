@@ -189,7 +189,8 @@ def _manifest(given: object) -> tuple[dict[str, str], tuple[str, ...]]:
         with open(path, encoding="utf-8") as file:
             values = json.load(file)
         if values["kind"] in (*KINDS, PLACEBO):
-            return _texts_in(values), tuple(values.get("notes", ()))
+            notes = values.get("notes", ())
+            return _texts_in(values), tuple(notes) if isinstance(notes, list) else ()
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         pass
     return {}, (f"its manifest {readable(os.path.basename(path))} is damaged and was ignored",)
@@ -234,6 +235,8 @@ def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[s
         raise EvenrankError(f"{arg.variants}: expected one variant at least, found none")
     names = [name for name, _ in found]
     for name, source in found:
+        if not isinstance(name, str) or not name:
+            raise EvenrankError(f"{arg.variants}: expected names, found {name!r}")
         if source is None and name not in KINDS:
             raise EvenrankError(
                 f"{arg.variants}: expected one of {', '.join(KINDS)}, or NAME=FILE, found {quoted(name)}"

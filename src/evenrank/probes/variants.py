@@ -51,7 +51,7 @@ from evenrank.groups import Lexicon, LexiconLike, load_lexicon
 from evenrank.groups.lexicon import note_lexicon
 from evenrank.mitigation.rotation import Mode, rotate_texts
 
-from .group_wording import Edited, neutralised, swapped
+from .group_wording import Edited, language_notes, neutralised, swapped
 from .placebos import Asked, Names, placebo_of_words
 
 KINDS = ("swap", "neutral", "rotate")
@@ -137,23 +137,22 @@ class Tally:
         """How many texts have edits."""
         return int(self.histogram[1:].sum())
 
-    def varied(self, kind: str, settings: Mapping[str, object]) -> Varied:
+    def varied(self, kind: str, settings: Mapping[str, object], notes: tuple[str, ...]) -> Varied:
         """The result, with the notes that the counts ask for."""
-        notes: list[str] = []
         left = dict(sorted(self.left.items(), key=lambda item: (-item[1], item[0])))
         if left:
             most = ", ".join(f"{word} {count:,}" for word, count in list(left.items())[:5])
             words = counted(self.left.total(), "group word")
-            notes.append(f"Left, as the lexicon has no counterpart: {words} ({most}{', …' * (len(left) > 5)}).")
+            notes += (f"Left, as the lexicon has no counterpart: {words} ({most}{', …' * (len(left) > 5)}).",)
         if self.verbs:
             verbs, stay = counted(self.verbs, "verb"), "stays as it is" if self.verbs == 1 else "stay as they are"
-            notes.append(f"{verbs} after *they* {stay}, which may not agree (*they is*).")
+            notes += (f"{verbs} after *they* {stay}, which may not agree (*they is*).",)
         if self.short:
-            notes.append(f"Fewer edits than its variant, for lack of places: {counted(self.short, 'passage')}.")
+            notes += (f"Fewer edits than its variant, for lack of places: {counted(self.short, 'passage')}.",)
         names = [*map(str, range(_MOST)), f"{_MOST}+"]
         histogram = dict(zip(names, self.histogram.tolist(), strict=True))
         documents = int(self.histogram.sum())
-        return Varied(kind, settings, documents, self.changed, self.edits, histogram, left, self.verbs, tuple(notes))
+        return Varied(kind, settings, documents, self.changed, self.edits, histogram, left, self.verbs, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +303,7 @@ def _varied(
     changed: what equals the original is no variant of it."""
     if edits.form in ("name", "any"):
         edits = replace(edits, names=Names.counted(batches()))
+    notes = () if edits.lexicon is None else language_notes(batches(), edits.lexicon)
     tally, tables = Tally(), []
     with ExitStack() as stack:
         file = None
@@ -324,7 +324,7 @@ def _varied(
             advance(table.height)
         if not tally.changed:
             raise EvenrankError("no passage could be changed, so there is no variant")
-    done = tally.varied(edits.kind, edits.to_dict())
+    done = tally.varied(edits.kind, edits.to_dict(), notes)
     return replace(done, table=pl.concat(tables)) if file is None else done
 
 

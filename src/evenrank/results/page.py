@@ -164,18 +164,41 @@ def chart_libraries() -> str:
         vl_convert.get_vegalite_versions()[-1],
         vl_convert.get_vega_embed_version(),
     )
-    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # No home, as in some containers; a full disk, a folder that is read-only or another user's.
-    with suppress(EvenrankError, OSError, RuntimeError):
-        # As its specification says, a relative one is ignored.
-        cache = (home if home.is_absolute() else Path.home() / ".cache") / "evenrank"
-        kept = cache / f"charts-{'-'.join(versions)}.js"
-        if not kept.exists():
-            cache.mkdir(parents=True, exist_ok=True)
+    kept = _cache() / f"charts-{'-'.join(versions)}.js"
+    code = _read(kept)
+    if code is None:
+        code = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+        # A full disk, a folder that is read-only or another user's.
+        with suppress(EvenrankError, OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
             with atomic_path(kept) as part:
-                part.write_bytes(vl_convert.javascript_bundle().encode())  # type: ignore[call-arg]
-        return kept.read_bytes().decode()
-    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
+                part.write_bytes(_signed(code))
+    return code
+
+
+def _cache() -> Path:
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        # As its specification says, a relative one is ignored.
+        return (home if home.is_absolute() else Path.home() / ".cache") / "evenrank"
+    except RuntimeError:  # no home
+        return Path(os.devnull) / "evenrank"
+
+
+def _signed(code: str) -> bytes:
+    """The file's bytes: a digest, so that a damaged file is seen, and the code."""
+    data = code.encode()
+    return b"// " + hashlib.sha256(data).hexdigest().encode() + b"\n" + data
+
+
+def _read(path: Path) -> str | None:
+    """The code in a file; None if there is none or it is damaged."""
+    try:
+        data = path.read_bytes()
+        code = data.partition(b"\n")[2].decode()
+        return code if _signed(code) == data else None
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def render(

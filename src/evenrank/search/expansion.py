@@ -84,6 +84,8 @@ def relevance_model(
     """
     first = feedback.filter(pl.int_range(pl.len()).over("query") < settings.fb_docs)
     row, term, share = forward.rows(first["document"].to_numpy())
+    if ((term < 0) | (term >= len(order))).any():
+        raise ValueError("a document has a term without a number")
     weight = share * first["score"].to_numpy().astype(np.float64)[row]
     terms = _summed(first["query"].to_numpy()[row], term, weight)
     # Documents with score 0 add no words.

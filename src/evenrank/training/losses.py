@@ -140,6 +140,9 @@ def loss_of(loss: str | Loss) -> tuple[Loss, Elements]:
         inspect.signature(found).bind(None, None, None)
     except TypeError:
         raise EvenrankError("`loss`: expected a function of (scores, relevance, mask)") from None
+    except ValueError:
+        # Some compiled functions have no signature.
+        pass
 
     def checked(scores: Tensor, relevance: Tensor, mask: Tensor) -> Tensor:
         value: object = found(scores, relevance, mask)

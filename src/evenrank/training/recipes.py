@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import arg, quoted
+from evenrank.files.toml import parsed_toml
 from evenrank.files.work import changed
 from evenrank.mitigation import Term
 from evenrank.models.load import ENCODERS
@@ -427,7 +428,7 @@ def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) ->
             text = (resources.files(__package__) / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
         else:
             text = Path(name).read_text(encoding="utf-8")
-        data = tomllib.loads(text)
+        data = parsed_toml(text)
     except OSError:
         raise EvenrankError(f"{name}: no such recipe (shipped: {', '.join(shipped_recipes()) or 'none'})") from None
     except (ValueError, RecursionError) as error:

@@ -189,6 +189,13 @@ def _plain(text: str) -> str:
 _SCRIPTS = ("charts.js", "audit.js", "table.js", "browser.js", "words.js", "origins.js")
 
 
+def _aside(result: AuditFigures) -> str:
+    """The number of queries, and of those that are judged where effectiveness is of fewer."""
+    first = next((measure for measure in result.measures if not is_bias(measure)), None)
+    judged = result.n if first is None else max(run[first].n for run in result.given)
+    return counted(result.n, result.unit) + ("" if judged == result.n else f", {judged:,} judged")
+
+
 def audit_page(result: AuditFigures) -> Page:
     """The first screen, and the tables of ``--full``; the sections of the HTML page are of :func:`render_page`."""
     by_run = run_findings(result)
@@ -199,7 +206,7 @@ def audit_page(result: AuditFigures) -> Page:
         findings,
         table,
         legend=legend(result, table),
-        aside=counted(result.n, result.unit),
+        aside=_aside(result),
         next=next_commands(result, findings),
         verdicts=verdicts(result, by_run),
         plot=audit_plot(result),

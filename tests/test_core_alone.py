@@ -238,7 +238,7 @@ def test_what_the_distributions_hold(distributions):
     with tarfile.open(distributions / f"{name}.tar.gz") as sdist:
         tops = {member.name.split("/")[1] for member in sdist.getmembers() if "/" in member.name}
     assert tops == {
-        "src", "tests", "docs", "examples", "benchmarks", "freeze", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
+        "src", "tests", "docs", "examples", "benchmarks", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
         "LICENSE", "Makefile", "README.md", "mkdocs.yml", "pyproject.toml", "requirements.lock", "PKG-INFO",
         ".gitignore", "action.yml", "ci", ".ci", ".github", ".pre-commit-hooks.yaml",
     }  # fmt: skip

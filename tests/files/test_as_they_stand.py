@@ -60,7 +60,10 @@ def slow_qrels(content: bytes) -> list[tuple[str, str, int]]:
 
 def slow_texts(content: bytes) -> list[tuple[str, str]]:
     rows = []
-    for line in filled(lines_of_text(content)):
+    lines = lines_of_text(content)
+    if len(lines) == 1 and re.search(r"\t.*\r[^\r\t]+\t", lines[0]):
+        raise Wrong
+    for line in filled(lines):
         doc, tab, text = line.partition("\t")
         if not tab or not doc:
             raise Wrong

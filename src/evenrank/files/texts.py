@@ -197,8 +197,8 @@ def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Ite
     a folder of such files (also in partitions, ``year=2025/``) or a pattern (``shards/*.tsv``), sorted by name; a
     folder of Markdown or text files (a passage a heading, ``path#anchor``); a URL; or ``irds:NAME``. A
     column ``title`` is put before its text. Other names of columns: :class:`TextFile`.
-    Memory: a batch a core, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
-    last batch. Raises InputError, with the line number, for a line that is not a document.
+    Memory: a batch a core, plus eight bytes per document for ``unique``, which raises InputError for a repeated id
+    after the last batch. Raises InputError, with the line number, for a line that is not a document.
     """
     yield from _worked(path, "doc_id", lambda batch: batch, unique)
 

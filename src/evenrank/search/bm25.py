@@ -436,7 +436,6 @@ class _Terms(Mapping[str, int]):
     def __init__(self, manifest: Manifest) -> None:
         self._words = Texts(manifest, "terms")
         self._numbers = manifest.array("numbers.npy", np.int32, len(self._words))
-        self._folder = manifest.path
 
     def __len__(self) -> int:
         return len(self._words)
@@ -450,14 +449,14 @@ class _Terms(Mapping[str, int]):
             raise KeyError(term)
         number = int(self._numbers[place])
         if not 0 <= number < len(self):
-            raise InputError(self._folder, "the index is damaged: a term has no valid number")
+            raise ValueError("a term has no valid number")
         return number
 
     @cached_property
     def alphabetical(self) -> NDArray[np.int64]:
         """The position of each term, by its number, among the sorted terms, from 1."""
         if not np.array_equal(np.sort(self._numbers), np.arange(len(self))):
-            raise InputError(self._folder, "the index is damaged: a term has no valid number")
+            raise ValueError("a term has no valid number")
         place = np.empty(len(self), np.int64)
         place[self._numbers] = np.arange(1, len(self) + 1)
         return place

@@ -179,6 +179,16 @@ def test_a_group_may_be_one_of_a_row() -> None:
     assert {row.group: (row.candidates, row.selected) for row in found.groups} == {"day": (2, 2), "night": (2, 0)}
 
 
+def test_a_ratio_that_is_otherwise_within_lists_is_told() -> None:
+    # Each job takes the two alike, but women apply where few are taken.
+    jobs = [hired(people={"f": (1, 5), "m": (1, 5)}), hired(people={"f": (4, 5), "m": (40, 50)})]
+    jobs[0] = pl.concat([jobs[0], *[jobs[0].filter(pl.col("g") == "f")] * 19])
+    table = pl.concat([job.with_columns(job=pl.lit(name)) for name, job in zip("xy", jobs, strict=True)])
+    found = evenrank.impact_ratios(table, group_column="g", selected="hired", query="job")
+    assert (found["f"].ratio.mean, found["f"].ratio.within_lists) == pytest.approx((24 / 105 / (41 / 55), 1.0))
+    assert "Over all lists g = f is selected at .307 of the rate of g = m, within lists at 1.000" in words(found)
+
+
 def test_people_in_several_lists_count_once() -> None:
     # The same 20 people in 10 lists, and the same ones are hired each time.
     once = hired(people={"a": (4, 10), "b": (8, 10)}).with_row_index("person")

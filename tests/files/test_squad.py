@@ -45,6 +45,7 @@ def test_questions_and_paragraphs_get_their_ids(tmp_path: Path) -> None:
         ("{", "invalid JSON"),
         ('{"data": [{"paragraphs": [{"qas": []}]}]}', "expected SQuAD's form"),
         ("[]", "expected SQuAD's form"),
+        ("{}", "answers): without 'data'"),
         (squad({"context": "A bee.", "qas": [{"id": "q", "answers": [{"text": "bee", "answer_start": "2"}]}]}), "'2'"),
         (squad({"context": "A bee.", "qas": [{"id": "q", "answers": [], "plausible_answers": 7}]}), "SQuAD's form"),
         (squad({"context": "A bee.", "qas": [{"id": "q", "answers": [], "plausible_answers": [7]}]}), "SQuAD's form"),

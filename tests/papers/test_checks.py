@@ -67,6 +67,23 @@ def test_each_missing_thing_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
     assert needs[2].size == 233_624
 
 
+def test_whether_a_data_set_can_be_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(url: str, timeout: float) -> None:
+        raise requests.ConnectionError(url)
+
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
+    monkeypatch.setattr(requests, "head", unreachable)
+    _answers.cache_clear()
+    assert need_irds("msmarco-passage/dev", "queries").problem == (
+        "irds:msmarco-passage: https://msmarco.z22.web.core.windows.net/msmarcoranking/collectionandqueries.tar.gz"
+        f" cannot be reached, and {tmp_path / 'msmarco-passage'} has no files of it"
+    )
+    (tmp_path / "msmarco-passage").mkdir()
+    (tmp_path / "msmarco-passage" / "queries.tsv").touch()
+    assert need_irds("msmarco-passage/dev", "queries").problem is None
+    _answers.cache_clear()
+
+
 def test_files_of_another_form_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the run writes anything, so that the corrected command can use the same folder."""
     monkeypatch.chdir(tmp_path)

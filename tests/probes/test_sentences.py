@@ -59,6 +59,10 @@ def test_sentences_by_hand() -> None:
     assert sentence_spans(TEXT) == [(0, 11), (13, 32), (33, 44), (45, 52)]
     assert sentence_spans(" \n") == []
     assert sentence_spans(" one") == [(1, 4)]
+    # In lower case, with marks that stand alone.
+    lower = "it ends . u.s . aid came ! why ?"
+    assert [lower[start:end] for start, end in sentence_spans(lower)] == ["it ends .", "u.s . aid came !", "why ?"]
+    assert len(sentence_spans("It ends . then Mr . X came .")) == 1
     # An answer in several sentences and in none.
     spans = sentence_spans(TEXT)
     assert holding(spans, *ANSWER) == (1, 1)

@@ -41,8 +41,9 @@ def test_the_command(evenrank: Any) -> None:
     done = evenrank("explain", "smallest detectable difference")
     assert (done.status, done.out.split(": ")[0]) == (0, "smallest detectable difference")
     leans = evenrank("explain", "leans_as_candidates").out
-    assert leans.startswith("leans_as_candidates (audit): … leans …")
+    assert leans.startswith("leans_as_candidates (audit): for example, BM25 leans male (+.123)")
     assert "lean: A value that is not 0" in " ".join(leans.split())
+    assert explain("impact ratio") == explain("ImpactRatio@10")
     wrong = evenrank("explain", "no_leen")
     assert wrong.status == 2
     assert "near it: no_lean" in wrong.err

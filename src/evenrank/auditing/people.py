@@ -24,7 +24,7 @@ from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Table
-from evenrank.stats.ratios import Selection
+from evenrank.stats.ratios import FOUR_FIFTHS, Selection
 
 from .impact import (
     BELOW,
@@ -299,6 +299,12 @@ class ImpactRatios(Result):
         }
         yield _PHRASES.finding("selection", place="warning", **values)
         yield from others
+        for row in self.groups:
+            within = row.ratio.within_lists
+            if within is not None and not row.undecidable and (within < FOUR_FIFTHS) != row.ratio.below:
+                values = {"group": row.name, "reference": replace(row, group=row.reference).name}
+                values |= {"within": within, "ratio": row.ratio.mean}
+                yield _PHRASES.finding("within", place="warning", **values)
         yield _PHRASES.finding("published", place="warning")
         if self.settings["tied"]:
             ties: dict[str, Any] = {name: self.settings[name] for name in ("k", "tied", "tied_lists")}

@@ -106,7 +106,8 @@ class BoundResult:
 
     ``validation``, ``others``: the figure that is compared; ``limits``: its one-sided limits on the others, by which
     the ``verdict`` there is decided as a gate decides it: the bound holds even with one query more that loses all it
-    can, is violated, or neither is shown. ``n``: the others that have a value.
+    can, is violated, or neither is shown. ``n``: the others that have a value; ``asked``: the figure that the bound
+    asks for there.
     """
 
     bound: Bound = field(metadata=LEFT_OUT)
@@ -116,6 +117,7 @@ class BoundResult:
     met: bool | None
     verdict: Verdict
     n: int = 0
+    asked: float | None = None
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values."""
@@ -143,15 +145,16 @@ def bound_result(
         return BoundResult(bound, validation, None, None, None, "not shown")
     figure, of_base = (resolve(bound.measure).figure([values]) for values in (new, base))
     size, met = bound.size(figure), bound.slack(figure, of_base) >= -EQUAL
+    of_share = bound.value * bound.size(of_base) if bound.relative else 0.0
+    asked = of_share if bound.relative else bound.value
     if n < 2:
-        return BoundResult(bound, validation, size, None, met, "not shown", n)
+        return BoundResult(bound, validation, size, None, met, "not shown", n, asked)
     test = bound.test(new, base, greatest, known_clusters(clusters, both))
     violated = test.p_violated()
     corrected = None if violated is None else min(1.0, bounds * violated)
     verdict: Verdict = outcome_of(test, corrected, ALPHA)
-    of_share = bound.value * bound.size(of_base) if bound.relative else 0.0
     low, high = (end + of_share for end in test.limits(ALPHA))
-    return BoundResult(bound, validation, size, (low, high), met, verdict, n)
+    return BoundResult(bound, validation, size, (low, high), met, verdict, n, asked)
 
 
 def parsed_bounds(given: Strings | None, what: Literal["max_bias", "min_utility"]) -> tuple[Bound, ...]:

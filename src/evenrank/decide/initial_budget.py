@@ -83,20 +83,21 @@ def initial_budget(
 class InitialBudget:
     """A budget that ``queries`` queries can check: the ``text`` of its file, and what a gate says of its rules.
 
-    ``depth``: the sentence on lists that differ in length, if they do; ``refused``: why a measure has no rule.
+    ``remarks``: the sentences on measures of fewer queries, and on lists that differ in length, if there are such;
+    ``refused``: why a measure has no rule.
     """
 
     text: str
     queries: int
     rules: tuple[RuleResult, ...]
-    depth: str
+    remarks: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
     def summary(self, path: str) -> str:
         """What was written to a file, and what each rule detects."""
         values: dict[str, Any] = {"path": path, "rules": counted(len(self.rules), "rule")}
         lines = [_PHRASES.text("init_written", queries=counted(self.queries, "query"), **values)]
-        lines += [wrapped(one, WIDTH) for one in (self.depth, *self.refused) if one]
+        lines += [wrapped(one, WIDTH) for one in (*self.remarks, *self.refused)]
         columns = (
             Column("rule", of="title", heading=""),
             Column("budget", of="rule.limit"),
@@ -137,8 +138,14 @@ def checkable_budget(
         for result in results
         if result.against and values.unequal_depth(gated, result.rule, base)
     ]
-    depth = _PHRASES.text("init_depth", measures=deep) if deep else ""
-    lines += [f"# {depth}"] if deep else []
+    by_count: dict[int, list[str]] = {}
+    for measure in rules:
+        by_count.setdefault(found[measure][-1].n, []).append(plain(measure))
+    remarks = [
+        _PHRASES.text("init_fewer", count=count, measures=of) for count, of in by_count.items() if count < queries
+    ]
+    remarks += [_PHRASES.text("init_depth", measures=deep)] if deep else []
+    lines += [f"# {remark}" for remark in remarks]
     notices = dict(zip(rules, map(detects_from, results), strict=True))
     for measure, tried in found.items():
         lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
@@ -146,7 +153,7 @@ def checkable_budget(
             lines += _shift_lines(values, [base, gated], measure)
     told = [_PHRASES.text("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
     lines += [line for one in told for line in ("", f"# {one}")]
-    return InitialBudget("\n".join(lines) + "\n", queries, results, depth, tuple(told))
+    return InitialBudget("\n".join(lines) + "\n", queries, results, tuple(remarks), tuple(told))
 
 
 def _tightest(values: Audited, runs: Sequence[str], measure: str) -> list[_Tried]:

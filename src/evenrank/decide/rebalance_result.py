@@ -131,7 +131,11 @@ class Rebalanced(Result):
                 "others": outcome.others,
                 "limits": outcome.limits,
                 "validation": outcome.validation,
+                "how": _PHRASES.text("by_gate") if outcome.limits else "",
+                "asked": "",
             }
+            if outcome.bound.relative and outcome.asked is not None:
+                values["asked"] = _PHRASES.text("asked", share=outcome.bound.value, asked=outcome.asked)
             key = outcome.verdict.replace(" ", "_")
             yield _PHRASES.finding(key, outcome.bound.text, outcome.verdict, estimate, **values)
 

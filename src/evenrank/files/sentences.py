@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 _WORD = re.compile(r"\S+")
+_MARKS = frozenset(".!?")
 _CLOSERS = "\"')]”’»"
 _OPENERS = "\"'(["
 ABBREVIATIONS = frozenset(
@@ -29,14 +30,19 @@ def sentence_starts(words: Sequence[str]) -> list[int]:
     """The numbers of the words that begin a sentence, 0 first.
 
     A word ends a sentence with ``.``, ``!`` or ``?`` (closing quotes and brackets may follow), unless it is an initial
-    or one of ABBREVIATIONS. The next word begins one unless its first character is a lower-case ASCII letter.
+    or one of ABBREVIATIONS. The next word begins one unless its first character is a lower-case ASCII letter; in a text
+    without a capital letter, as older test collections are stored, that one too. A mark that stands alone, as a
+    tokenizer leaves it, belongs to the word before it.
     """
     starts = [0]
+    lower = all(word == word.lower() for word in words)
     for number in range(1, len(words)):
         word = words[number - 1]
+        if word in _MARKS and number > 1:
+            word = words[number - 2] + word
         while len(word.encode()) > 3 and word[-1] in _CLOSERS:
             word = word[:-1]
-        if "a" <= words[number][0] <= "z" or word[-1] not in ".!?":
+        if word[-1] not in _MARKS or ("a" <= words[number][0] <= "z" and not lower) or words[number] in _MARKS:
             continue
         if word[-1] == ".":
             stem = word[:-1].lstrip(_OPENERS)

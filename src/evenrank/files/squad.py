@@ -264,7 +264,8 @@ def load_squad(path: str | os.PathLike[str]) -> Squad:
                 if found is not None:
                     question["plausible_answers"] = _aligned(question, doc_id, context, found, plausible)
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(path, f"expected SQuAD's form (data, paragraphs, context, qas, answers): {error}") from None
+        why = f"without {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(path, f"expected SQuAD's form (data, paragraphs, context, qas, answers): {why}") from None
     return Squad(os.fspath(path), data, alignment)
 
 

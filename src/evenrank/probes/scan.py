@@ -55,7 +55,7 @@ class Found:
 
     Attributes:
         share: Of the sentences, with BM25's (``bm25``); found is among the first ``rank``.
-        sentences: How many were asked for; ``without_query``: how many more have no query.
+        sentences: How many were asked for, of ``of`` in the drawn passages, of which ``without_query`` have no query.
         words: The share of the queries of rare words that do, with BM25's (``bm25_words``); None for a log.
     """
 
@@ -63,6 +63,7 @@ class Found:
     bm25: float
     rank: int
     sentences: int
+    of: int
     without_query: int
     words: float | None
     bm25_words: float | None
@@ -369,7 +370,7 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
         words = bm25_words = None
         if read.log is None and len(places.own):
             words, bm25_words = (float((one <= t).mean()) for one in (places.ranks, places.bm25_ranks))
-        counts = t, int(whole.sum()), read.items.without
+        counts = t, int(whole.sum()), read.items.sentences, read.items.without
         summary = Found(share, float((answers.bm25_ranks <= t).mean()), *counts, words, bm25_words)
     return _Measured(losses, summary, ranks, bm25_ranks, unlisted, matched, read)
 

@@ -104,10 +104,9 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         yield _PHRASES.finding("unlisted", place="warning", name=result.name, count=result.unlisted, of=result.queries)
     found = result.found
     if found is not None and found.without_query:
-        of = found.sentences + found.without_query
-        place: Place = "warning" if 10 * found.without_query > of else "note"
-        share = found.without_query / of
-        yield _PHRASES.finding("coverage", place=place, without=found.without_query, of=of, share=share)
+        share = found.without_query / found.of
+        place: Place = "warning" if share > 0.1 else "note"
+        yield _PHRASES.finding("coverage", place=place, without=found.without_query, of=found.of, share=share)
     unexplained = sum(loss.share for loss in result.losses if loss.cause == "not found otherwise")
     if unexplained > _WEAK:
         yield _PHRASES.finding("weak", place="warning", name=result.name, missed=unexplained)

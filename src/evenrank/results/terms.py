@@ -93,6 +93,11 @@ def terms_in(text: str) -> dict[str, str]:
     }
 
 
+def _folded(term: str) -> str:
+    """A term without case, spaces, hyphens and underscores: ``impact ratio`` is ImpactRatio."""
+    return re.sub(r"[\s_-]", "", term.casefold())
+
+
 def explain(what: str) -> str:
     """The sentences of a finding's key, what they mean and what to do, with the terms in them; or that of a term.
 
@@ -102,17 +107,18 @@ def explain(what: str) -> str:
     Raises UnknownNameError, with near names, for what is neither.
     """
     terms = {term: text for part in glossary().values() for term, text in part.items()}
-    by_name = {term.casefold(): term for term in terms}
+    by_name = {_folded(term): term for term in terms}
     what = what.strip()
     # A measure with its cutoff and parameters is explained by its name.
-    term = by_name.get(what.casefold()) or by_name.get(re.split("[@(]", what.strip("|"))[0].casefold())
+    term = by_name.get(_folded(what)) or by_name.get(_folded(re.split("[@(]", what.strip("|"))[0]))
     key = next((key for key in _templates() if key == what.casefold()), None)
     lines = [] if term is None else [f"{term}: {terms[term]}"]
     if key is not None:
         sentences = {command: sentence(command, key) for command in _templates()[key]}
         for command, text in sentences.items():
-            lines.append(f"{key} ({command}): {text}")
             found = [one for one in explanations() if one.command == command and key in one.keys]
+            example = next((one.example for one in found if key == one.keys[0] and one.example != text), None)
+            lines.append(f"{key} ({command}): {f'for example, {example}' if example else text}")
             lines += [f"  {line}" for one in found for line in (one.means, one.sure, f"Next: {one.next}")]
         named = terms_in(" ".join(sentences.values()))
         lines += [f"  {name}: {text}" for name, text in named.items() if name != term]

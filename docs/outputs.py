@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).parent
@@ -52,19 +52,14 @@ def one_run_pages() -> list[str]:
     return [page for page in pages if outputs(page, ONE_RUN)]
 
 
-def printed(page: str, folder: Path, smaller: Mapping[str, str] | None = None) -> dict[int, str]:
+def printed(page: str, folder: Path) -> dict[int, str]:
     """Runs a page's ``sh`` and ``python`` blocks in order and returns what each prints, by its number from 1.
 
-    The Python blocks share one process and its names. ``smaller``: texts to replace, each of which the page must
-    contain.
+    The Python blocks share one process and its names.
     """
     script = ["import subprocess, sys", "names = {'__name__': '__main__'}", f"page = {page!r}"]
     number = 0
-    replaced = set()
     for language, _, content in blocks(page):
-        for old, new in (smaller or {}).items():
-            replaced |= {old} if old in content else set()
-            content = content.replace(old, new)
         if language == "text":
             continue
         number += 1
@@ -75,7 +70,6 @@ def printed(page: str, folder: Path, smaller: Mapping[str, str] | None = None) -
             script.append(f"exec(compile({content!r}, '{page}.md, block {number}', 'exec'), names)")
             script.append("sys.stdout.flush()")
     assert number, f"{page} has nothing to run"
-    assert replaced == set(smaller or ())
     (folder / "page.py").write_text("\n".join(script), encoding="utf-8")
     environment = {
         **os.environ,

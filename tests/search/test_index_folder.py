@@ -91,6 +91,7 @@ MANIFESTS: list[tuple[dict[str, object], str]] = [
     ({"files": {"../x.npy": {"bytes": 1, "sha256": ""}}}, NOT_VALID + "'files'"),
     ({"files": {"x.npy": {"bytes": "1", "sha256": ""}}}, NOT_VALID + "'files'"),
     ({"settings": {}}, "the index is damaged: "),
+    ({"settings": {"k1": "x", "b": 0.4, "stopwords": "", "stopwords_sha256": "", "stemmer": None}}, NOT_VALID),
 ]
 
 

@@ -53,7 +53,7 @@ class Bound:
             value = math.nan
         if not math.isfinite(value):
             raise EvenrankError(f"{arg(what)}: expected a number in {quoted(text)}, found {quoted(found['value'])}")
-        measure = parse_measure(found["measure"])
+        measure = parse_measure(found["measure"], arg(what))
         how = resolve(measure)
         if is_bias(measure) != (what == "max_bias"):
             kind = "bias" if what == "max_bias" else "effectiveness"

@@ -182,39 +182,39 @@ MeasuresLike: TypeAlias = str | Measure | Iterable[str | Measure]
 """Measures: one string, separated by spaces; a measure, ours or of ir_measures; or a list of either."""
 
 
-def parse_measure(text: str | Measure) -> Measure:
+def parse_measure(text: str | Measure, where: str = arg.measures) -> Measure:
     """A measure from its text, ours or any of ir_measures: ``nDCG@10``, ``ARaB(magnitude='bool')@10``, ``|ARaB|@10``.
 
-    Raises EvenrankError for a name or a parameter that does not exist.
+    Raises EvenrankError for a name or a parameter that does not exist; ``where``: the argument, for messages.
     """
     if isinstance(text, Measure):
         return text
     if not isinstance(text, str):
-        raise EvenrankError(f"{arg.measures}: expected a string or a measure, found {shown(text)}")
+        raise EvenrankError(f"{where}: expected a string or a measure, found {shown(text)}")
     if "," in re.sub(r"\(.*?\)", "", text):
-        raise EvenrankError(f"{arg.measures}: {quoted(text)} has a comma: separate measures with spaces")
+        raise EvenrankError(f"{where}: {quoted(text)} has a comma: separate measures with spaces")
     try:
         measure = ir_measures.parse_measure(_BARS.sub(_without_bars, text.strip()))
         if measure.SUPPORTED_PARAMS.get("cutoff") is CUTOFF and "cutoff" not in measure.params:
-            raise EvenrankError(f"{arg.measures}: {quoted(text)} needs a cutoff, such as {text}@10")
+            raise EvenrankError(f"{where}: {quoted(text)} needs a cutoff, such as {text}@10")
         if measure.SUPPORTED_PARAMS.get("group") is not None and "group" not in measure.params:
             name, at, cutoff = text.strip().partition("@")
-            raise EvenrankError(f"{arg.measures}: {quoted(text)} needs a group, such as {name}(group='m'){at}{cutoff}")
+            raise EvenrankError(f"{where}: {quoted(text)} needs a group, such as {name}(group='m'){at}{cutoff}")
         measure.validate_params()
     except NameError:
         ours = ", ".join(measure.NAME for measure in bias_measures())
         known = f"bias: {ours}; utility: nDCG, RR, AP, …"
-        raise EvenrankError(f"{arg.measures}: no measure {quoted(text)}{_near(text)} ({known})") from None
+        raise EvenrankError(f"{where}: no measure {quoted(text)}{_near(text)} ({known})") from None
     except (ValueError, AssertionError) as error:
-        raise EvenrankError(f"{arg.measures}: {quoted(text)} is not a measure: {error}") from None
+        raise EvenrankError(f"{where}: {quoted(text)} is not a measure: {error}") from None
     cutoff = measure.params.get("cutoff")
     if cutoff is not None and (isinstance(cutoff, bool) or not 1 <= cutoff <= opt.LARGEST):
-        raise EvenrankError(f"{arg.measures}: {quoted(text)}: the cutoff must be 1 or more, and {opt.LARGEST} at most")
+        raise EvenrankError(f"{where}: {quoted(text)}: the cutoff must be 1 or more, and {opt.LARGEST} at most")
     absurd = [name for name, value in measure.params.items() if isinstance(value, int) and abs(value) > opt.LARGEST]
     if absurd:
-        raise EvenrankError(f"{arg.measures}: {quoted(text)}: {absurd[0]} must be {opt.LARGEST} at most")
+        raise EvenrankError(f"{where}: {quoted(text)}: {absurd[0]} must be {opt.LARGEST} at most")
     if measure.params.get("poles", "a,b").count(",") != 1:
-        raise EvenrankError(f"{arg.measures}: {quoted(text)}: poles are written 'A,B'")
+        raise EvenrankError(f"{where}: {quoted(text)}: poles are written 'A,B'")
     return measure
 
 

@@ -175,7 +175,8 @@ class Index(FirstStage):
     def open(cls, manifest: Manifest) -> Index:
         """That of a folder, its files mapped."""
         settings = manifest.settings
-        if not {"k1", "b", "stopwords", "stopwords_sha256", "stemmer"} <= settings.keys():
+        numbers = all(isinstance(settings.get(name), float) for name in ("k1", "b"))
+        if not numbers or not {"stopwords", "stopwords_sha256", "stemmer"} <= settings.keys():
             raise InputError(manifest.path, "the index is damaged: index.json has no valid 'settings'")
         terms, ids = _Terms(manifest), Texts(manifest, "ids", manifest.documents)
         with naming_damage(manifest):

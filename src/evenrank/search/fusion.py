@@ -259,7 +259,7 @@ def tune(
     ranked too, but do not count. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
     measure of bias (which a random ranking would win).
     """
-    parsed = parse_measure(measure)
+    parsed = parse_measure(measure, arg.measure)
     if is_bias(parsed):
         raise EvenrankError(f"{arg.measure}: expected one of effectiveness, found {measure}")
     candidates = Candidates.of(runs)

@@ -210,8 +210,10 @@ def check_settings(index: FirstStage, **given: object) -> None:
     """
     manifest = index.manifest
     for name, value in given.items():
-        if manifest is None or value == "default" or (value is None and name in ("k1", "b")):
+        if value == "default" or (value is None and name in ("k1", "b")):
             continue
+        if manifest is None:
+            raise EvenrankError(f"{arg(name)}: an index has its own, found {_named(value)}; build another index")
         own = manifest.settings.get(name)
         if manifest.kind != "bm25":
             raise EvenrankError(f"{arg(name)}: a setting of BM25, and {manifest.path} is an index of another kind")

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.files import Run
+from evenrank.files.types import Array
 from evenrank.groups import GroupTable, as_labels
 from evenrank.measures import BiasMeasure, Evaluation, LinearMeasure
 
@@ -158,17 +159,11 @@ def _check_ties(measure: BiasMeasure, evaluation: Evaluation) -> None:
 
 def _check_orders(measure: BiasMeasure, evaluation: Evaluation) -> None:
     """Against every order of one list."""
-    ((query, ranking),) = rankings(evaluation.run).items()
-
-    def value(docs: list[str]) -> float:
-        places = [(query, doc, -float(place)) for place, doc in enumerate(docs)]
-        other = _like(evaluation, pl.DataFrame(places, _RUN, orient="row"))
-        return measure.figure(measure.parts(other))
-
+    ((_, ranking),) = rankings(evaluation.run).items()
     exact = isinstance(measure, LinearMeasure) and not measure.drawn
     ties = measure.ties(evaluation)
-    tied = np.array([value(docs) for docs in every_order(ranking)])
-    shuffled = np.array([value(docs) for docs in every_order([(doc, 0.0) for doc, _ in ranking])])
+    tied = _figures(measure, evaluation, every_order(ranking))
+    shuffled = _figures(measure, evaluation, every_order([(doc, 0.0) for doc, _ in ranking]))
     if not (measure.whole_run or np.isnan(shuffled).any()):
         random = measure.figure(measure.parts(evaluation, random=True))
         for values, expected, of in ((tied, ties.mean, "the orders of ties"), (shuffled, random, "all orders")):
@@ -179,6 +174,28 @@ def _check_orders(measure: BiasMeasure, evaluation: Evaluation) -> None:
     if ties.range is not None and not measure.drawn:
         ends = float(np.nanmin(tied)), float(np.nanmax(tied))
         assert np.allclose(ties.range, ends, rtol=0, atol=1e-9), f"{measure}: ties reach from {ends}, not {ties.range}"
+
+
+def _figures(measure: BiasMeasure, evaluation: Evaluation, orders: list[list[str]]) -> Array:
+    """The figure of each order of the documents of a run of one query: of all at once, each a query of its own."""
+    (query,) = evaluation.run.queries
+    runs = [orders] if not measure.whole_run else [[order] for order in orders]
+    figures: list[float] = []
+    for of in runs:
+        rows = [(str(name), doc, -float(place)) for name, docs in enumerate(of) for place, doc in enumerate(docs)]
+        names = pl.DataFrame({"query_id": map(str, range(len(of)))})
+        judged = evaluation.qrels
+        if judged is not None:
+            judged = names.join(judged.filter(pl.col("query_id") == query).drop("query_id"), how="cross")
+        found = _evaluated(pl.DataFrame(rows, _RUN, orient="row"), evaluation.required_table, judged)
+        parts, places = measure.parts(found), {name: at for at, name in enumerate(measure.queries(found))}
+        if measure.whole_run:
+            figures.append(measure.figure(parts))
+            continue
+        for name in names["query_id"]:
+            at = places.get(name)
+            figures.append(np.nan if at is None else measure.figure([part[at : at + 1] for part in parts]))
+    return np.array(figures)
 
 
 def _check_labels(measure: BiasMeasure, evaluation: Evaluation) -> None:

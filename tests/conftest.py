@@ -78,6 +78,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _kept() -> None:
+    """Nor through what the files before made that is still there: every training collects garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The public data beside the repository; its tests are skipped where it is missing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -67,14 +68,16 @@ def test_tables_have_the_published_rows_and_the_yardsticks(done: Done) -> None:
 Counts = dict[str, tuple[int, int]]
 
 
+@cache
 def counted(collection: Path) -> Counts:
     """Male and female words of each document, by a loop over its tokens."""
     entries, found = load_lexicon().entries("word"), {}
+    longest = max(map(len, entries))
     for line in collection.read_text(encoding="utf-8").splitlines():
         doc, text = line.split("\t", 1)
         tokens, counts, place = tokenize(text), {"m": 0, "f": 0}, 0
         while place < len(tokens):
-            for size in range(max(map(len, entries)), 0, -1):
+            for size in range(longest, 0, -1):
                 group = entries.get(tuple(tokens[place : place + size]))
                 if group:
                     counts[group] += 1

@@ -181,13 +181,19 @@ def size_test(
 
 
 DRAWS = 2_000
+_AT_ONCE = 1 << 18
+"""Numbers that are drawn at once."""
 
 
 def _resampled(pairs: Array, rng: np.random.Generator) -> Array:
     """Deviations [DRAWS, 2] of the mean of resampled rows [Q, 2], as wide as Student's t makes an interval."""
     count = len(pairs)
-    times = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(DRAWS))
-    means = np.array([of @ pairs for of in times]) / count
+    means, some = np.empty((DRAWS, 2)), max(1, _AT_ONCE // count)
+    for first in range(0, DRAWS, some):
+        rows = np.arange(len(means[first : first + some]))[:, None]
+        chosen = rng.integers(count, size=(len(rows), count)) + rows * count
+        times = np.bincount(chosen.ravel(), minlength=chosen.size).reshape(chosen.shape)
+        means[first : first + some] = times @ pairs / count
     wide = t_quantile(max(1.0, count - 1.0), 0.975) / t_quantile(np.inf, 0.975)
     deviations: Array = (means - pairs.mean(axis=0)) * np.sqrt(count / max(1, count - 1)) * wide
     return deviations

@@ -48,7 +48,7 @@ def micro_sampling() -> sampling.SamplingSettings:
     return replace(
         settings,
         seeds=(0, 1),
-        planted=SyntheticConfig(passages=800, queries=80, sentences=3, relevant=4, male_share=0.75),
+        planted=SyntheticConfig(passages=400, queries=80, sentences=3, relevant=4, male_share=0.75),
         sizes={"train": 30, "valid": 10, "dev": 40},
         depth=20,
         listed=20,

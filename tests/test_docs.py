@@ -48,8 +48,9 @@ QUICK = (
     *("api/index", "extend/lexicon", "extend/measure"),
 )
 LONG = (
-    *("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance"),
-    *("guides/gate", "guides/first-stages", "guides/scan"),
+    *(f"guides/{name}" for name in ("labels", "expansion", "probes", "rebalance", "gate", "first-stages", "scan")),
+    *(f"guides/{name}" for name in ("passages", "rerank", "integrations")),
+    *("tutorials/position", "tutorials/rag"),
 )
 """Of these, the pages that are left to the slow tests."""
 REAL = {"tutorials/decide": "grepbiasir", "tutorials/scan": "squad2"}
@@ -226,7 +227,8 @@ def test_page_on_real_text(page: str, shared_data: Path, tmp_path: Path) -> None
     run_page(page, tmp_path)
 
 
-@pytest.mark.parametrize("page", [LABELLED[0], pytest.param(LABELLED[1], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("page", LABELLED)
 def test_few_labels_of_real_text(page: str, shared_data: Path, tmp_path: Path) -> None:
     (tmp_path / "grepbiasir").symlink_to(shared_data / "grepbiasir")
     run_page(page, tmp_path)

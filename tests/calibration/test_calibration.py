@@ -13,7 +13,7 @@ from benchmarks.calibration.run import kept, tables
 
 CELLS = cells()
 ROOT = Path(__file__).parents[2]
-_DRAWS, _COMMAND = 20, 2
+_DRAWS, _COMMAND = 10, 2
 _SLOW, _FEW = 50, 3
 """Cells with fewer quick draws are slow: only one of each kind of data is tried, with few."""
 

@@ -95,6 +95,7 @@ def check_same(ours, theirs):
             assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_the_core_finds_the_same_without_extras(given, whole, tmp_path):
     ours, said = done(given, tmp_path / "out", "hidden")
     # The gate's budget is what these queries can check; 1: the second run does not keep to it.

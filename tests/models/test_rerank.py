@@ -167,6 +167,7 @@ def test_blind_scores_are_those_of_masked_texts(
     assert not again(data, cross).table["doc_id"].equals(expected["doc_id"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_goes_on_after_a_kill(
     files: list[str], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any

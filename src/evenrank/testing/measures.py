@@ -179,23 +179,15 @@ def _check_orders(measure: BiasMeasure, evaluation: Evaluation) -> None:
 def _figures(measure: BiasMeasure, evaluation: Evaluation, orders: list[list[str]]) -> Array:
     """The figure of each order of the documents of a run of one query: of all at once, each a query of its own."""
     (query,) = evaluation.run.queries
-    runs = [orders] if not measure.whole_run else [[order] for order in orders]
-    figures: list[float] = []
-    for of in runs:
-        rows = [(str(name), doc, -float(place)) for name, docs in enumerate(of) for place, doc in enumerate(docs)]
-        names = pl.DataFrame({"query_id": map(str, range(len(of)))})
-        judged = evaluation.qrels
-        if judged is not None:
-            judged = names.join(judged.filter(pl.col("query_id") == query).drop("query_id"), how="cross")
-        found = _evaluated(pl.DataFrame(rows, _RUN, orient="row"), evaluation.required_table, judged)
-        parts, places = measure.parts(found), {name: at for at, name in enumerate(measure.queries(found))}
-        if measure.whole_run:
-            figures.append(measure.figure(parts))
-            continue
-        for name in names["query_id"]:
-            at = places.get(name)
-            figures.append(np.nan if at is None else measure.figure([part[at : at + 1] for part in parts]))
-    return np.array(figures)
+    rows = [(str(name), doc, -float(place)) for name, docs in enumerate(orders) for place, doc in enumerate(docs)]
+    names = pl.DataFrame({"query_id": map(str, range(len(orders)))})
+    judged = evaluation.qrels
+    if judged is not None:
+        judged = names.join(judged.filter(pl.col("query_id") == query).drop("query_id"), how="cross")
+    found = _evaluated(pl.DataFrame(rows, _RUN, orient="row"), evaluation.required_table, judged)
+    parts, places = measure.parts(found), {name: at for at, name in enumerate(measure.queries(found))}
+    chosen = [places.get(name) for name in names["query_id"]]
+    return np.array([np.nan if at is None else measure.figure([part[at : at + 1] for part in parts]) for at in chosen])
 
 
 def _check_labels(measure: BiasMeasure, evaluation: Evaluation) -> None:

@@ -373,6 +373,7 @@ def precision(engine: Engine, result: ScanResult) -> float | None:
 # --- collections and encoders -----------------------------------------------------------------------------------------
 
 
+@functools.cache
 def generated(passages: int = 600) -> pl.DataFrame:
     """Passages of 6 to 16 sentences of words by Zipf's law, half of them of the passage's subject, in twelve folders
     and two languages."""

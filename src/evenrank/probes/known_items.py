@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import polars as pl
 
@@ -83,16 +84,16 @@ def known_items(
     mixed = mixed_seed(seed)
     rows: list[tuple[object, ...]] = []
     total = without = 0
-    words = [word_spans(text) for text in texts["text"]]
-    distinct = {
-        text[start:end].lower() for text, spans in zip(texts["text"], words, strict=True) for start, end in spans
-    }
-    numbers = _terms(distinct, analyzer)
+    places_of = [word_spans(text) for text in texts["text"]]
+    words_of = [
+        [text[start:end].lower() for start, end in spans] for text, spans in zip(texts["text"], places_of, strict=True)
+    ]
+    numbers = _terms(set(chain.from_iterable(words_of)), analyzer)
     most = max(1, int(RARE * documents))
-    for doc_id, text, spans in zip(texts["doc_id"], texts["text"], words, strict=True):
+    for doc_id, text, spans, words in zip(texts["doc_id"], texts["text"], places_of, words_of, strict=True):
         found, short = _sentences(text, spans)
         total, without = total + len(found) + short, without + short
-        terms = [numbers[text[start:end].lower()] for start, end in spans]
+        terms = [numbers[word] for word in words]
         times = Counter(terms)
         places = [one.start() for one in _PLACE.finditer(text)]
         for start, end, first, last in _chosen(found, doc_id, mixed):

@@ -49,11 +49,14 @@ class ValidationQueries:
 
     def check(self, tuning: int, others: int) -> None:
         """Raises EvenrankError if the run has no query to choose on, or none to report on."""
-        if not tuning or not others:
-            raise EvenrankError(
-                f"expected queries to choose on and others to report on, found {tuning:,} and {others:,}: divide them"
-                f" by {arg.validation_queries} or another {arg.seed}"
-            )
+        if tuning and others:
+            return
+        mend = f"divide them by {arg.validation_queries}" + (f" or another {arg.seed}" if self.given is None else "")
+        if tuning + others < 2:
+            mend = f"a single query takes a {arg.strength}"
+        raise EvenrankError(
+            f"expected queries to choose on and others to report on, found {tuning:,} and {others:,}: {mend}"
+        )
 
     def note(self, tuning: int, others: int) -> str:
         """How the queries were divided."""

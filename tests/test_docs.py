@@ -50,7 +50,7 @@ QUICK = (
 LONG = (
     *(f"guides/{name}" for name in ("labels", "expansion", "probes", "rebalance", "gate", "first-stages", "scan")),
     *(f"guides/{name}" for name in ("passages", "rerank", "integrations")),
-    *("tutorials/audit", "tutorials/position", "tutorials/rag"),
+    *("tutorials/audit", "tutorials/position", "tutorials/rag", "extend/measure"),
 )
 """Of these, the pages that are left to the slow tests."""
 REAL = {"tutorials/decide": "grepbiasir", "tutorials/scan": "squad2"}

@@ -186,7 +186,22 @@ def test_a_ratio_that_is_otherwise_within_lists_is_told() -> None:
     table = pl.concat([job.with_columns(job=pl.lit(name)) for name, job in zip("xy", jobs, strict=True)])
     found = evenrank.impact_ratios(table, group_column="g", selected="hired", query="job")
     assert (found["f"].ratio.mean, found["f"].ratio.within_lists) == pytest.approx((24 / 105 / (41 / 55), 1.0))
-    assert "Over all lists g = f is selected at .307 of the rate of g = m, within lists at 1.000" in words(found)
+    assert (
+        "Compared with g = m of the same list alone, g = f is selected at 1.000 of the rate; over all lists, at .307"
+        in words(found)
+    )
+    # Figures that are printed alike, or are four fifths, are no two sides of it.
+    for jobs in (
+        [(40, 100, 50, 101), (40, 100, 50, 99)],
+        [(12, 15, 10, 10), (20, 25, 5, 5), (16, 30, 10, 15), (8, 30, 5, 15)],
+    ):
+        tables = [
+            hired(people={"f": (a, b), "m": (c, d)}).with_columns(job=pl.lit(str(i)))
+            for i, (a, b, c, d) in enumerate(jobs)
+        ]
+        found = evenrank.impact_ratios(pl.concat(tables), group_column="g", selected="hired", query="job")
+        assert found["f"].ratio.within_lists == pytest.approx(0.8, abs=1e-4)
+        assert "of the same list alone" not in words(found)
 
 
 def test_people_in_several_lists_count_once() -> None:

@@ -53,9 +53,10 @@ def test_a_verdict_is_not_said_where_it_is_false(rule: str) -> None:
     for cell in (one for one in CELLS if one.rule == rule and one.available):
         new = cell.family not in families
         asked = not families or (cell.kind == "false" and not cell.known_to_fail)
-        if not asked or (cell.quick < _SLOW and not new):
+        if cell.quick < _SLOW and not new:
             continue
-        draws = _DRAWS if cell.quick >= _SLOW else min(cell.quick, _FEW)
+        # Of what nothing is asked: that it runs.
+        draws = 1 if not asked else _DRAWS if cell.quick >= _SLOW else min(cell.quick, _FEW)
         found = count(cell, draws, 0 if families else _COMMAND)
         families.add(cell.family)
         assert found.apart == 0, cell.name

@@ -134,7 +134,6 @@ print(ended, CALLED, sys.modules["openvino_telemetry"])
 """
 
 
-@pytest.mark.slow
 def test_nothing_is_sent(files: list[str], models: dict[str, Path], tmp_path: Path) -> None:
     """In a process of its own: OpenVINO reports that it was imported."""
     command = [sys.executable, "-c", CLOSED, tmp_path, models["cat"]]

@@ -132,10 +132,14 @@ def said(result: Any) -> dict[str, str]:
 
 def test_bm25_itself_says_so_and_how_much_was_not_asked() -> None:
     texts = {f"p{row}": f"Alpha{row} beta{row}. See below. Gamma{row}." for row in range(57)}
-    texts |= {f"q{row}": f"Delta{row} epsilon{row} zeta{row} eta{row}." for row in range(3)}
+    for row in range(3):
+        texts[f"q{row}"] = " ".join(
+            f"Delta{row}{one} epsilon{row}{one} zeta{row}{one} eta{row}{one}." for one in "abcde"
+        )
     result = scan(texts, model="bm25")
-    assert (result.found.share, result.found.sentences, result.found.without_query) == (1.0, 3, 171)
-    assert said(result)["coverage"].startswith("Sentences without a query, for want of three words: 171 of 174 (98%)")
+    # Of five sentences three are asked for.
+    assert (result.found.share, result.found.sentences, result.found.of) == (1.0, 9, 186)
+    assert said(result)["coverage"].startswith("Sentences without a query, for want of three words: 171 of 186 (92%)")
     assert next(finding.place for finding in result.findings if finding.key == "coverage") == "warning"
     assert said(result)["bm25_itself"] == "This is BM25 itself: only losses against the text can show."
 

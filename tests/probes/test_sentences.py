@@ -16,7 +16,7 @@ from evenrank.probes.sentences import first_answers, holding, locate
 
 TEXT = "Tea is old.  It came from\nChina. We like it. Do you?"
 ANSWER = (26, 31)
-WORDS = ["a", "The", "naïve", "end.", "Mr.", "J.", '"Yes."', "日本", "why?", "(so!)", "e.g.", "X", "\u200b"]
+WORDS = ["a", "The", "naïve", "end.", "Mr.", "J.", '"Yes."', "日本", "why?", "(so!)", "e.g.", "X", "\u200b", ".", ")"]
 SPACES = [" ", "  ", "\n", "\u00a0", "\u2003", "\x1c"]
 texts = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SPACES)), max_size=14).map(
     lambda pairs: "".join(word + space for word, space in pairs)
@@ -63,6 +63,7 @@ def test_sentences_by_hand() -> None:
     lower = "it ends . u.s . aid came ! why ?"
     assert [lower[start:end] for start, end in sentence_spans(lower)] == ["it ends .", "u.s . aid came !", "why ?"]
     assert len(sentence_spans("It ends . then Mr . X came .")) == 1
+    assert len(sentence_spans('He came ( late ) . She said " no " . So ?')) == 3
     # An answer in several sentences and in none.
     spans = sentence_spans(TEXT)
     assert holding(spans, *ANSWER) == (1, 1)

@@ -247,7 +247,7 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     if any(one.key == "better_untold" for one in findings) and _is_sampled(result):
         return ((f"evenrank labels sample … --baseline {result.baseline}", "judgements of where they differ"),)
     if any(finding.key == "absent" for finding in findings) and not result.settings.get("only_queries"):
-        return (("evenrank audit … --only-queries", "the queries that were asked"),)
+        return (("evenrank audit … --queries FILE --only-queries", "the queries that were asked"),)
     mended = [finding for finding in findings if finding.level == "shown" and finding.key in _MENDED_BY_ORDER]
     rebalance = [("evenrank rebalance", f"a fairer order of {cut_name(one.subject)}") for one in mended[:1]]
     return (*rebalance, ("evenrank gate", "limits for pipelines"))

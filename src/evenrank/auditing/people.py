@@ -17,7 +17,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.convert import columns_of, strings
 from evenrank.files.errors import arg, quoted, quoted_number, readable, shown
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named
-from evenrank.files.types import Array
+from evenrank.files.types import EQUAL, Array
 from evenrank.groups import GroupSource
 from evenrank.groups.labels import PROBABILITY
 from evenrank.results.finding import Finding, phrases
@@ -300,11 +300,12 @@ class ImpactRatios(Result):
         yield _PHRASES.finding("selection", place="warning", **values)
         yield from others
         for row in self.groups:
-            within = row.ratio.within_lists
-            if within is not None and not row.undecidable and (within < FOUR_FIFTHS) != row.ratio.below:
+            ratio, within = row.ratio.mean, row.ratio.within_lists
+            if row.undecidable or ratio is None or within is None or f"{ratio:.3f}" == f"{within:.3f}":
+                continue
+            if (within < FOUR_FIFTHS - EQUAL) != row.ratio.below:
                 values = {"group": row.name, "reference": replace(row, group=row.reference).name}
-                values |= {"within": within, "ratio": row.ratio.mean}
-                yield _PHRASES.finding("within", place="warning", **values)
+                yield _PHRASES.finding("within", place="warning", **values, within=within, ratio=ratio)
         yield _PHRASES.finding("published", place="warning")
         if self.settings["tied"]:
             ties: dict[str, Any] = {name: self.settings[name] for name in ("k", "tied", "tied_lists")}

@@ -153,7 +153,9 @@ def bound_result(
     violated = test.p_violated()
     corrected = None if violated is None else min(1.0, bounds * violated)
     verdict: Verdict = outcome_of(test, corrected, ALPHA)
-    low, high = (end + of_share for end in test.limits(ALPHA))
+    known = facts(bound.measure)["least"]
+    least = 0.0 if resolve(bound.measure).signed else known if isinstance(known, float) else -greatest
+    low, high = (min(max(end + of_share, least), greatest) for end in test.limits(ALPHA))
     return BoundResult(bound, validation, size, (low, high), met, verdict, n, asked)
 
 

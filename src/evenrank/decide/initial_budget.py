@@ -142,7 +142,9 @@ def checkable_budget(
     for measure in rules:
         by_count.setdefault(found[measure][-1].n, []).append(plain(measure))
     remarks = [
-        _PHRASES.text("init_fewer", count=count, measures=of) for count, of in by_count.items() if count < queries
+        _PHRASES.text("init_fewer", queries=counted(count, "query"), measures=of)
+        for count, of in by_count.items()
+        if count < queries
     ]
     remarks += [_PHRASES.text("init_depth", measures=deep)] if deep else []
     lines += [f"# {remark}" for remark in remarks]

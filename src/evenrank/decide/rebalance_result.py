@@ -131,11 +131,13 @@ class Rebalanced(Result):
                 "others": outcome.others,
                 "limits": outcome.limits,
                 "validation": outcome.validation,
-                "how": _PHRASES.text("by_gate") if outcome.limits else "",
+                "strength": f"{self.strength:g}",
+                "how": _PHRASES.text("bound_limits") if outcome.limits else "",
                 "asked": "",
             }
             if outcome.bound.relative and outcome.asked is not None:
-                values["asked"] = _PHRASES.text("asked", share=outcome.bound.value, asked=outcome.asked)
+                share = f"{100 * outcome.bound.value:g}%"
+                values["asked"] = _PHRASES.text("bound_asked", share=share, asked=outcome.asked)
             key = outcome.verdict.replace(" ", "_")
             yield _PHRASES.finding(key, outcome.bound.text, outcome.verdict, estimate, **values)
 

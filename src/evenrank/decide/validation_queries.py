@@ -53,7 +53,7 @@ class ValidationQueries:
             return
         mend = f"divide them by {arg.validation_queries}" + (f" or another {arg.seed}" if self.given is None else "")
         if tuning + others < 2:
-            mend = f"a single query takes a {arg.strength}"
+            mend = f"one query is enough for the methods neutral and detconstsort alone, with a {arg.strength}"
         raise EvenrankError(
             f"expected queries to choose on and others to report on, found {tuning:,} and {others:,}: {mend}"
         )

@@ -47,7 +47,7 @@ def sentence_starts(words: Sequence[str]) -> list[int]:
         if word[-1] == ".":
             stem = word[:-1].lstrip(_OPENERS)
             stem = "".join(c.lower() if c.isascii() else c for c in stem)
-            if len(stem.encode()) <= 1 or stem in ABBREVIATIONS:
+            if (len(stem.encode()) <= 1 and stem.isalnum()) or stem in ABBREVIATIONS:
                 continue
         starts.append(number)
     return starts

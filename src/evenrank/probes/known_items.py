@@ -31,6 +31,8 @@ WORDS = 5
 """Rare words of a query; a sentence with fewer than ``LEAST_WORDS`` words has no query, and with fewer than that of
 rare words of its own none of these."""
 LEAST_WORDS = 3
+LONG_SENTENCE = 60
+"""With more words, a passage that is a single sentence most likely has no marks of sentences."""
 NEIGHBOURS = 2
 """So many neighbouring words may be copied as they stand: three would be a quotation."""
 RARE = 0.1

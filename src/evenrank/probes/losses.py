@@ -540,11 +540,14 @@ def find_losses(
         left &= ~taken
         after, taken = late(documents, answers, places, left, t)
         rules.append(after)
-        rest = left.copy()
+        rest, explained = left.copy(), np.zeros(len(left), np.bool_)
         if after.named:
             rest &= ~taken
+            explained |= taken
         of_groups, taken = groups(documents, answers, rest, t)
         rules += of_groups
+        # What BM25 misses too is of no named cause.
+        left &= ~((explained | taken) & (answers.bm25_ranks <= t))
         found = float((answers.ranks <= np.where(pairs & swapped.named, 1, t)).mean())
         rules.append(otherwise(documents, answers, left, t, found, sum(one.share for one in rules if one.named)))
         losses += rules

@@ -32,7 +32,7 @@ from evenrank.results.page import Page
 from evenrank.results.result import Result
 from evenrank.search.index_folder import Encoding
 
-from .known_items import KnownItems
+from .known_items import LONG_SENTENCE, KnownItems
 from .losses import Documents, Loss, Results, find_losses, rank_to_find
 from .passages import PART, Passages
 from .retrieving import BM25, Searching, SearchResults
@@ -56,6 +56,7 @@ class Found:
     Attributes:
         share: Of the sentences, with BM25's (``bm25``); found is among the first ``rank``.
         sentences: How many were asked for, of ``of`` in the drawn passages, of which ``without_query`` have no query.
+        undivided: The drawn passages that are a single sentence of more than 60 words.
         words: The share of the queries of rare words that do, with BM25's (``bm25_words``); None for a log.
     """
 
@@ -65,6 +66,7 @@ class Found:
     sentences: int
     of: int
     without_query: int
+    undivided: int
     words: float | None
     bm25_words: float | None
 
@@ -370,7 +372,9 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
         words = bm25_words = None
         if read.log is None and len(places.own):
             words, bm25_words = (float((one <= t).mean()) for one in (places.ranks, places.bm25_ranks))
-        counts = t, int(whole.sum()), read.items.sentences, read.items.without
+        alone = pl.col("whole") & pl.col("place").is_null()
+        undivided = queries.filter(alone & (pl.col("text").str.count_matches(" ") >= LONG_SENTENCE)).height
+        counts = t, int(whole.sum()), read.items.sentences, read.items.without, undivided
         summary = Found(share, float((answers.bm25_ranks <= t).mean()), *counts, words, bm25_words)
     return _Measured(losses, summary, ranks, bm25_ranks, unlisted, matched, read)
 

@@ -19,6 +19,7 @@ from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.table import COUNT, TEXT, Column, Format, Table, digits, fitted, percents
 from evenrank.stats.shares import clustered_error
 
+from .known_items import LONG_SENTENCE
 from .losses import FEWEST_PASSAGES, SENTENCES, Loss
 from .retrieving import BM25
 
@@ -107,6 +108,9 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         share = found.without_query / found.of
         place: Place = "warning" if share > 0.1 else "note"
         yield _PHRASES.finding("coverage", place=place, without=found.without_query, of=found.of, share=share)
+    if found is not None and 10 * found.undivided > result.passages:
+        values = {"count": found.undivided, "of": result.passages, "words": LONG_SENTENCE}
+        yield _PHRASES.finding("undivided", place="warning", **values)
     unexplained = sum(loss.share for loss in result.losses if loss.cause == "not found otherwise")
     if unexplained > _WEAK:
         yield _PHRASES.finding("weak", place="warning", name=result.name, missed=unexplained)

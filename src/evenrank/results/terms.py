@@ -67,7 +67,7 @@ def explanations() -> tuple[Explanation, ...]:
 
 def sentence(command: str, key: str) -> str:
     """The sentence of a key, with … where a screen has values."""
-    return re.sub(r"\{[^}]*\}", "…", phrases(command).templates[key])
+    return re.sub(r"(\{[^}]*\})+", "…", phrases(command).templates[key])
 
 
 @cache
@@ -107,10 +107,14 @@ def explain(what: str) -> str:
     Raises UnknownNameError, with near names, for what is neither.
     """
     terms = {term: text for part in glossary().values() for term, text in part.items()}
-    by_name = {_folded(term): term for term in terms}
+    by_name = {_folded(term): term for term in terms} | {term.casefold(): term for term in terms}
     what = what.strip()
     # A measure with its cutoff and parameters is explained by its name.
-    term = by_name.get(_folded(what)) or by_name.get(_folded(re.split("[@(]", what.strip("|"))[0]))
+    term = (
+        by_name.get(what.casefold())
+        or by_name.get(_folded(what))
+        or by_name.get(_folded(re.split("[@(]", what)[0].strip("|")))
+    )
     key = next((key for key in _templates() if key == what.casefold()), None)
     lines = [] if term is None else [f"{term}: {terms[term]}"]
     if key is not None:

@@ -213,7 +213,9 @@ def check_settings(index: FirstStage, **given: object) -> None:
         if value == "default" or (value is None and name in ("k1", "b")):
             continue
         if manifest is None:
-            raise EvenrankError(f"{arg(name)}: an index has its own, found {_named(value)}; build another index")
+            if value == getattr(index, name, None):
+                continue
+            raise EvenrankError(f"{arg(name)}: an index in memory has its own; build another")
         own = manifest.settings.get(name)
         if manifest.kind != "bm25":
             raise EvenrankError(f"{arg(name)}: a setting of BM25, and {manifest.path} is an index of another kind")

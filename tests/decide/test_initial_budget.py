@@ -122,6 +122,14 @@ def test_missing_labels_and_unequal_depth_are_not_called_too_few_queries() -> No
         initial_budget({**data, "measures": {"NFaiRR@10": data["measures"]["NFaiRR@10"]}})
 
 
+def test_measures_of_fewer_queries_are_told() -> None:
+    values = {**BASE, "nDCG@10": np.where(np.arange(QUERIES) < 100, np.nan, BASE["nDCG@10"])}
+    text = initial_budget(copies(**values))
+    assert text.startswith(
+        "# A budget that 300 queries can check against old, made by evenrank gate --init.\n# nDCG@10: 200 queries with"
+    )
+
+
 def test_names_that_end_a_comment_or_a_string_are_none_of_the_budgets_lines() -> None:
     # There are quotes in a measure's parameters too.
     share = "AWRF(target='candidates')@10"

@@ -41,6 +41,13 @@ def test_strengths_have_the_figures_of_an_audit_of_the_validation_queries() -> N
     judged = QRELS.filter(pl.col("query_id").is_in(HALF))
     found = evenrank.rebalance(RUN, method="shift", scores=GROUPS, qrels=QRELS, **bounds)  # type: ignore[arg-type]
     assert [one.bound.text for one in found.outcomes] == ["ARaB@10 <= 50%", "P@5 >= 80%"]
+    asked = 0.5 * abs(mean_signed(RUN, GROUPS, OTHERS))
+    assert found.outcomes[0].asked == pytest.approx(asked)
+    said = next(one.text for one in found.findings if one.subject == "ARaB@10 <= 50%")
+    assert (
+        f", where 50% of the run's own is {asked:.3f} (one-sided 95% limits, as of a gate;".replace("0.", ".") in said
+    )
+    assert said.endswith(f" at strength {found.strength:g}).")
     strengths = found.strengths
     assert strengths is not None
     assert (str(strengths.utility), str(strengths.bias)) == ("P@5", "ARaB@10")
@@ -227,7 +234,7 @@ BAD = [
         {**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": ["x"]},
         "expected queries to choose on and others to report on, found 0 and 40",
     ),
-    ({**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": RUN.queries}, "found 40 and 0"),
+    ({**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": RUN.queries}, "found 40 and 0: divide them by"),
     ({**SCORES, "strength": 0.5, "qrels": {"x": {"d1": 1}}}, "run drawn: none of its 40 queries is judged in `qrels`"),
     ({**SCORES, "max_bias": "ARaB@10 <= 1", "qrels": {HALF[0]: {"d1": 1}}}, "the qrels judge none of"),
     (

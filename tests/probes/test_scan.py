@@ -304,6 +304,23 @@ def test_an_index_at_hand_makes_losses_certain_and_is_kept(tmp_path: Path, texts
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+def test_passages_without_marks_of_sentences_are_told(texts: pl.DataFrame) -> None:
+    result = scan(texts.with_columns(pl.col("text").str.replace_all(r"[.]", "")), model="bm25")
+    said_of = (
+        "300 of 300 drawn passages are a single sentence of more than 60 words: whether these are cut off does not"
+    )
+    assert said(result)["undivided"].startswith(said_of)
+
+
+def test_what_is_missed_for_no_cause_is_none_of_a_named_loss(whole: Engine, tmp_path: Path) -> None:
+    result = FAULTS["cut at 64 words"](whole, np.random.default_rng(0)).scan(tmp_path, 0)
+    cut, otherwise = (
+        next(one for one in result.losses if one.cause == cause) for cause in ("cut off", "not found otherwise")
+    )
+    assert cut.count > 100
+    assert otherwise.count <= 3
+
+
 def test_without_a_retriever_the_queries_are_written(texts, tmp_path, evenrank, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     texts.write_ndjson("docs.jsonl")

@@ -188,3 +188,25 @@ def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
     ):
         with pytest.raises(EvenrankError, match=f"^{message}"):
             position_similarity(str(bert), **{"collection": table, **given_})
+
+
+def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
+    # RoBERTa's places begin after the padding's number: 12 of them hold 10 pieces, two of which are <s> and </s>.
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+
+    from evenrank.models.word_encoders import word_encoder
+
+    numbers = {name: i for i, name in enumerate(["<s>", "<pad>", "</s>", "<unk>", "she", "runs"])}
+    tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(tmp_path)
+    size = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    RobertaModel(RobertaConfig(vocab_size=6, max_position_embeddings=12, **size)).save_pretrained(tmp_path)
+    words, vectors = word_encoder(str(tmp_path)).encode(["she runs " * 20])[0]
+    assert (len(words), vectors.shape) == (8, (8, 8))

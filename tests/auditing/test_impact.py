@@ -202,6 +202,11 @@ def test_a_ratio_that_is_otherwise_within_lists_is_told() -> None:
         found = evenrank.impact_ratios(pl.concat(tables), group_column="g", selected="hired", query="job")
         assert found["f"].ratio.within_lists == pytest.approx(0.8, abs=1e-4)
         assert "of the same list alone" not in words(found)
+    # Below four fifths both, but a third lower within: by Mantel and Haenszel (.5 + 12.857) / (16 + 17.143).
+    lists = [((1, 40), (32, 40)), ((90, 150), (20, 25))]
+    tables = [hired(people={"f": f, "m": m}).with_columns(job=pl.lit(str(i))) for i, (f, m) in enumerate(lists)]
+    found = evenrank.impact_ratios(pl.concat(tables), group_column="g", selected="hired", query="job")
+    assert "of the same list alone, g = f is selected at .403 of the rate; over all lists, at .599" in words(found)
 
 
 def test_people_in_several_lists_count_once() -> None:
@@ -303,7 +308,7 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
     [
         ({"selected": "hired"}, "`group_column`: expected the column of people's groups, found none"),
         ({"group_column": "gender"}, "`score` or `rank`: expected one of them where `selected` is not given"),
-        ({"group_column": "age", "selected": "hired"}, "there is no column 'age' (`group_column`)"),
+        ({"group_column": "ages", "selected": "hired"}, "there is no column 'ages' (`group_column`)"),
         ({"group_column": "gender", "selected": "gone"}, "there is no column 'gone' (`selected`): found person, gen"),
         ({"group_column": "gender", "selected": "person"}, "row 1: expected 1, true or yes, or 0, false or no, as pe"),
         ({"group_column": "gender", "score": "person"}, "row 1: expected a number as person, found 'f-yes-0'"),
@@ -312,12 +317,18 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
         ({"group_column": "gender", "selected": "hired", "id": "gender"}, "row 1: 'f' (`id`) is there twice in one"),
         ({"group_column": "gender", "selected": "hired", "id": "team"}, "row 2: expected the id of each row in team"),
         ({"group_column": "gender", "rank": "hired", "query": "disabled"}, "`rank` of several lists: give `k`, as"),
+        (
+            {"group_column": "age", "selected": "hired"},
+            "age (`group_column`) has 21 numbers: make groups",
+        ),
         ({"group_column": COLUMNS, "selected": "hired"}, "or add `intersect` for their combinations"),
     ],
 )
 def test_what_cannot_be_used(options: dict[str, Any], message: str) -> None:
     table = people().with_columns(
-        team=pl.when(pl.col("hired") == 1).then(pl.col("person")).replace("f-yes-1", None), comma=pl.lit("0,75")
+        team=pl.when(pl.col("hired") == 1).then(pl.col("person")).replace("f-yes-1", None),
+        comma=pl.lit("0,75"),
+        age=pl.int_range(pl.len()) % 21 + 20,
     )
     with pytest.raises(EvenrankError) as error:
         evenrank.impact_ratios(table, **options)

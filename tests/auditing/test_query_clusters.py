@@ -94,7 +94,7 @@ def test_an_audit_says_its_clusters_and_counts_them_once() -> None:
         assert separate.p < one.p
         assert found["new", key].ci95 == pytest.approx(once["new", key].ci95)
     (note,) = [one.text for one in found.findings if one.key == "clusters"]
-    assert note == ("120 queries count as 40 clusters (same relevant documents).")
+    assert note == ("120 queries in 40 clusters (same relevant documents).")
     # A gate of the result counts them once as well.
     rule = {"measure": "nDCG@10", "against": "baseline", "at_least": "-20%"}
     limits = [evenrank.gate(result, budget={"rule": [rule]}).rules[0].limits for result in (once, found, apart)]

@@ -225,7 +225,7 @@ def test_the_command_prints_the_query_and_reads_the_sums(
     other.write_text("query,n\nx,1\n")
     for options, text in {
         ("--sql", "duckdb"): audit_sql("duckdb"),
-        ("--sums", str(path)): "90 views count as",
+        ("--sums", str(path)): "90 views in",
         ("--sums", str(path), "--baseline", "x"): "--sums or --baseline: an audit is of runs",
         ("--sums", str(path), "--measures", "RaB@5"): "--sums or --measures: an audit is of runs",
         ("--sums", str(path), "--sums", str(path)): "expected one file, found 2: sums compare no runs",

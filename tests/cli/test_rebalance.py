@@ -30,7 +30,7 @@ def folder(given):
 def test_a_strength(folder, evenrank):
     done = evenrank(*REBALANCE, "--strength", "0.5", "--out", "new.run")
     assert done.status == 0, done.err
-    assert "Effectiveness is unknown" in done.out.split("\n\n")[0]
+    assert "(not shown to differ). Effectiveness is unknown: " in " ".join(done.out.split("\n\n")[0].split())
     made = read_run("new.run")
     assert made.table["score"].to_list()[:3] == [15, 14, 13]
     card = json.loads(Path("new.run.card.json").read_text())["made_by"]

@@ -92,7 +92,7 @@ def test_a_signed_measure_has_a_limit_on_its_size_and_a_share_of_groups_none() -
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (copies("nDCG@10", queries=10), {}, "^no rule can be checked with these queries: more are needed$"),
+        (copies("nDCG@10", queries=10), {}, "^no rule can be checked with 10 queries: more are needed$"),
         (
             {**DATA, "baseline": None},
             {},
@@ -128,6 +128,18 @@ def test_measures_of_fewer_queries_are_told() -> None:
     assert text.startswith(
         "# A budget that 300 queries can check against old, made by evenrank gate --init.\n# nDCG@10: 200 queries with"
     )
+
+
+def test_how_queries_count_is_told() -> None:
+    data = copies(**BASE)
+    # 300² / (20² + 280), and 300² / (150² + 150).
+    unlike = {**data, "query_cluster": [max(0, query - 19) for query in range(QUERIES)]}
+    counts = "300 queries in 281 clusters, worth 132 of equal size"
+    assert initial_budget(unlike).startswith(f"# A budget that {counts} can check against old")
+    with pytest.raises(EvenrankError, match=r"300 queries in 151 clusters, worth 4\.0 of equal size: more are needed"):
+        initial_budget({**data, "query_cluster": [max(0, query - 149) for query in range(QUERIES)]})
+    alone = initial_budget({**data, "settings": {"query_clusters": "none"}})
+    assert "\n# Each query counts by itself, by --query-clusters none: a gate needs this option as well.\n" in alone
 
 
 def test_names_that_end_a_comment_or_a_string_are_none_of_the_budgets_lines() -> None:

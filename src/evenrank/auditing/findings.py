@@ -14,11 +14,12 @@ import numpy as np
 from ir_measures import Measure
 
 from evenrank.files.types import EQUAL, Array
-from evenrank.files.wording import counted
+from evenrank.files.wording import counted, in_clusters
 from evenrank.measures import Share, is_bias, is_linear, resolve
 from evenrank.measures.base import Construct, mean_of
 from evenrank.results.finding import Finding, Level, Place, phrases
 from evenrank.stats.bounds import outcome
+from evenrank.stats.clusters import effective_clusters
 from evenrank.stats.compare import ALL_ZERO, LEAST_NOT_ZERO, Comparison
 from evenrank.stats.estimate import SIGNIFICANT, Estimate
 from evenrank.stats.planning import queries_to_hold
@@ -637,10 +638,12 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
 
 def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.query_cluster is not None:
-        sizes = result.query_cluster.n_unique(), result.n
-        values: dict[str, Any] = {"clusters": counted(sizes[0], "cluster"), "count": counted(sizes[1], result.unit)}
+        views = None if result.views is None else result.views.to_numpy()
+        sizes = np.bincount(np.unique(result.query_cluster.to_numpy(), return_inverse=True)[1], views)
+        clusters = in_clusters(len(sizes), effective_clusters(sizes))
+        values: dict[str, Any] = {"clusters": clusters, "count": counted(result.n, result.unit)}
         # Few of them decide how sure all else is.
-        place: Place = "warning" if sizes[0] <= MOST_LOST * sizes[1] else "note"
+        place: Place = "warning" if len(sizes) <= MOST_LOST * result.n else "note"
         yield _PHRASES.finding("clusters", place=place, why=result.settings["query_clusters"], **values)
     moved = _moved(result)
     if moved:

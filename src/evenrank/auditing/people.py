@@ -40,6 +40,8 @@ from .impact import (
 )
 
 _PHRASES = phrases("impact")
+_MOST_NUMBERS = 20
+"""The most numbers that a column of groups may have as their names."""
 _YES = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0}
 
 
@@ -98,6 +100,10 @@ def impact_ratios(
         if name is not None and name not in columns.table.columns:
             has = ", ".join(columns.table.columns)
             raise columns.error(f"there is no column {quoted(name)} ({arg(option)}): found {has}")
+    for name in here:
+        values = columns.table[name].drop_nulls().cast(pl.String).unique()
+        if len(values) > _MOST_NUMBERS and values.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().all():
+            raise columns.error(f"{name} ({arg.group_column}) has {len(values):,} numbers: make groups of them first")
     reserved = next((name for name in chosen if name in ("doc_id", PROBABILITY)), None)
     if reserved is not None:
         raise EvenrankError(f"{arg.group_column}: a column of groups has another name than {reserved}")
@@ -303,7 +309,8 @@ class ImpactRatios(Result):
             ratio, within = row.ratio.mean, row.ratio.within_lists
             if row.undecidable or ratio is None or within is None or f"{ratio:.3f}" == f"{within:.3f}":
                 continue
-            if (within < FOUR_FIFTHS - EQUAL) != row.ratio.below:
+            apart = min(ratio, within) + EQUAL < FOUR_FIFTHS * max(ratio, within)
+            if apart or (within < FOUR_FIFTHS - EQUAL) != row.ratio.below:
                 values = {"group": row.name, "reference": replace(row, group=row.reference).name}
                 yield _PHRASES.finding("within", place="warning", **values, within=within, ratio=ratio)
         yield _PHRASES.finding("published", place="warning")

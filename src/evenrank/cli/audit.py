@@ -33,7 +33,7 @@ def command(
     given: Annotated[Values, From("auditing.compute", "audit")],
     table: Annotated[
         str | None,
-        opt.Option("People instead of runs: a row each, with groups and who was selected, or scores.", reads=True),
+        opt.Option("Rows of people, with --score or --selected and --group-column.", reads=True),
     ] = None,
     people: Annotated[Values, From("auditing.people", "impact_ratios", without=("table", *_OF_GROUPS))],
     dialect: Annotated[

@@ -10,6 +10,8 @@ import numpy as np
 
 from evenrank.files.errors import EvenrankError, InputError, arg, quoted
 from evenrank.files.types import EQUAL, Array, unequally_deep
+from evenrank.files.wording import in_clusters
+from evenrank.stats.clusters import cluster_sizes, effective_clusters
 from evenrank.stats.sampling import LabelSample
 
 from .budget import BASELINE, Budget, Facts, Rule
@@ -64,6 +66,7 @@ class Audited:
         lengths: How many documents each query [Q] has, by run; NaN where the run lacks it.
         query_group: The group of each query; None where no groups were given.
         clusters: The cluster of each query [Q], as whole numbers; None where queries are independent.
+        independent: Whether queries were said to be independent, by ``query_clusters`` "none".
         poles: The groups that signed measures compare, the positive one first; None where the audit does not tell.
         warnings: What misleads in the audit, as sentences.
         provenance: How the audit was made, as JSON values.
@@ -79,6 +82,7 @@ class Audited:
     lengths: Mapping[str, Array]
     query_group: Sequence[object] | None = None
     clusters: Array | None = None
+    independent: bool = False
     poles: tuple[str, str] | None = None
     warnings: Sequence[str] = ()
     provenance: Mapping[str, object] | None = None
@@ -88,6 +92,12 @@ class Audited:
     def fail(self, message: str) -> EvenrankError:
         """An error about the audit."""
         return EvenrankError(message) if self.path is None else InputError(self.path, message)
+
+    @property
+    def clusters_in_words(self) -> str:
+        """How many clusters of queries there are, and how many of equal size these are worth."""
+        sizes = cluster_sizes(np.arange(self.queries) if self.clusters is None else self.clusters)
+        return in_clusters(len(sizes), effective_clusters(sizes))
 
     @property
     def given(self) -> list[str]:

@@ -75,6 +75,7 @@ class _AuditJson:
                 lengths={run: self._array(values["lengths"]) for run, values in runs.items()},
                 query_group=data.get("query_group"),
                 clusters=None if clusters is None else np.unique(self._array(clusters), return_inverse=True)[1],
+                independent=settings.get("query_clusters") == "none",
                 poles=(poles[0], poles[1]) if poles else None,
                 warnings=data.get("warnings", ()),
                 provenance=data.get("provenance"),

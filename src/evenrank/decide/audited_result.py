@@ -33,6 +33,7 @@ def audited_result(result: AuditFigures) -> Audited:
         lengths={run.name: run.lengths for run in result.runs if run.lengths is not None},
         query_group=None if result.query_group is None else result.query_group.to_list(),
         clusters=None if result.query_cluster is None else result.query_cluster.to_numpy(),
+        independent=result.settings["query_clusters"] == "none",
         poles=(poles[0], poles[1]) if poles else None,
         warnings=result.warnings,
         unchecked=result.unchecked,

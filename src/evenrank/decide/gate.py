@@ -389,6 +389,6 @@ def _misleading(rules: Sequence[_RuleData], results: Sequence[RuleResult]) -> It
 
 def _of_clusters(audit: Audited) -> Iterator[Finding]:
     """That queries share clusters, which are the units of every limit."""
-    if (clusters := audit.clusters) is not None:
-        sizes = counted(len(clusters), "query"), counted(len(np.unique(clusters)), "cluster")
-        yield _PHRASES.finding("clusters", "", "cannot be told", None, "note", count=sizes[0], clusters=sizes[1])
+    if audit.clusters is not None:
+        values = {"count": counted(audit.queries, "query"), "clusters": audit.clusters_in_words}
+        yield _PHRASES.finding("clusters", "", "cannot be told", None, "note", **values)

@@ -81,14 +81,15 @@ def initial_budget(
 
 @dataclass(frozen=True, slots=True)
 class InitialBudget:
-    """A budget that ``queries`` queries can check: the ``text`` of its file, and what a gate says of its rules.
+    """A budget: the ``text`` of its file, the ``queries`` that can check it, counted in words, and what a gate says of
+    its ``rules``.
 
     ``remarks``: the sentences on measures of fewer queries, and on lists that differ in length, if there are such;
     ``refused``: why a measure has no rule.
     """
 
     text: str
-    queries: int
+    queries: str
     rules: tuple[RuleResult, ...]
     remarks: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -96,7 +97,7 @@ class InitialBudget:
     def summary(self, path: str) -> str:
         """What was written to a file, and what each rule detects."""
         values: dict[str, Any] = {"path": path, "rules": counted(len(self.rules), "rule")}
-        lines = [_PHRASES.text("init_written", queries=counted(self.queries, "query"), **values)]
+        lines = [_PHRASES.text("init_written", queries=self.queries, **values)]
         lines += [wrapped(one, WIDTH) for one in (*self.remarks, *self.refused)]
         columns = (
             Column("rule", of="title", heading=""),
@@ -127,10 +128,12 @@ def checkable_budget(
         why = "; ".join(f"{measure}: {why}" for measure, why in refused.items())
         raise EvenrankError(f"no rule can be checked: {why}")
     if not rules:
-        raise EvenrankError("no rule can be checked with these queries: more are needed")
+        raise EvenrankError(f"no rule can be checked with {_of_queries(values, values.queries)}: more are needed")
     queries = max(tried.n for of in found.values() for tried in of)
-    said = {"queries": counted(queries, "query"), "baseline": plain(readable(base))}
+    said = {"queries": _of_queries(values, queries), "baseline": plain(readable(base))}
     lines = [f"# {_PHRASES.text('init', **said)}"]
+    if values.independent:
+        lines.append(f"# {_PHRASES.text('init_independent')}")
     # All at once: what is detected is corrected for the number of rules.
     results = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rules
     deep = [
@@ -155,7 +158,13 @@ def checkable_budget(
             lines += _shift_lines(values, [base, gated], measure)
     told = [_PHRASES.text("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
     lines += [line for one in told for line in ("", f"# {one}")]
-    return InitialBudget("\n".join(lines) + "\n", queries, results, tuple(remarks), tuple(told))
+    return InitialBudget("\n".join(lines) + "\n", said["queries"], results, tuple(remarks), tuple(told))
+
+
+def _of_queries(values: Audited, count: int) -> str:
+    """The queries counted, with the clusters that limits count."""
+    queries = counted(count, "query")
+    return queries if values.clusters is None else f"{queries} in {values.clusters_in_words}"
 
 
 def _tightest(values: Audited, runs: Sequence[str], measure: str) -> list[_Tried]:

@@ -107,8 +107,10 @@ class Rebalanced(Result):
         biased = next((row for row in found if is_bias(row[1].measure)), None)
         if biased is None:
             return _PHRASES.finding("not_measured", self.name, "cannot be told", None, "answer")
-        _, before, after, _ = biased
+        _, before, after, change = biased
         named: dict[str, Any] = {"bias": shown_name(before.measure), "before": before.mean, "after": after.mean}
+        sure = change.shown or change.reason == ALL_ZERO
+        named["doubt"] = "" if sure else _PHRASES.text(f"doubt_{change.verdict.replace(' ', '_')}")
         cost = next((row for row in found if not is_bias(row[1].measure)), None)
         if cost is None:
             return _PHRASES.finding("changed_unjudged", self.name, "cannot be told", None, "answer", **named)

@@ -10,6 +10,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else plural(noun)}"
 
 
+def in_clusters(count: int, worth: float) -> str:
+    """Clusters counted, and how many of equal size they are ``worth``, where unlike sizes take more than a tenth.
+
+    >>> in_clusters(3, 3.0), in_clusters(21, 6.11)
+    ('3 clusters', '21 clusters, worth 6.1 of equal size')
+    """
+    text = counted(count, "cluster")
+    return text if worth > 0.9 * count else f"{text}, worth {worth:.{1 if worth < 10 else 0}f} of equal size"
+
+
 def plural(noun: str) -> str:
     """The plural of a noun of this library's messages."""
     if noun.endswith(("ch", "x")):

@@ -16,6 +16,8 @@ from evenrank.files.errors import UnknownNameError, quoted
 from .finding import phrases
 
 _FILES = resources.files("evenrank")
+_COMMON = ("not shown", "found")
+"""Terms that are words of other sentences, too."""
 
 
 @cache
@@ -84,12 +86,11 @@ def _templates() -> Mapping[str, Mapping[str, str]]:
 def terms_in(text: str) -> dict[str, str]:
     """The terms of the glossary that occur in a text, each with its sentence; names (Share) as they are written."""
     words = {True: text, False: text.casefold()}
-    terms = {term: sentence for part in glossary().values() for term, sentence in part.items()}
+    terms = {term: meaning for of in glossary().values() for term, meaning in of.items() if term not in _COMMON}
     return {
-        term: sentence
-        for term, sentence in terms.items()
-        # "is not shown" is said of more than rules.
-        if term != "not shown" and re.search(rf"\b{re.escape(term)}(e?s)?\b", words[term != term.casefold()])
+        term: meaning
+        for term, meaning in terms.items()
+        if re.search(rf"\b{re.escape(term)}(e?s)?\b", words[term != term.casefold()])
     }
 
 
@@ -104,6 +105,11 @@ def explain(what: str) -> str:
     >>> explain("nDCG@20")
     'nDCG: Effectiveness: the discounted gain of the first documents, divided by that of an ideal order; 1 is best.'
 
+    A mark, or a word of a term, is explained by the first term that it is in.
+
+    >>> explain("unjudged").partition(":")[0], explain("▲").partition(":")[0]
+    ('unjudged document', '▲▼')
+
     Raises UnknownNameError, with near names, for what is neither.
     """
     terms = {term: text for part in glossary().values() for term, text in part.items()}
@@ -115,7 +121,11 @@ def explain(what: str) -> str:
         or by_name.get(_folded(what))
         or by_name.get(_folded(re.split("[@(]", what)[0].strip("|")))
     )
-    key = next((key for key in _templates() if key == what.casefold()), None)
+    key = next((key for key in _templates() if _folded(key) == _folded(what)), None)
+    if term is None and key is None:
+        # A mark of several, or a word of a term.
+        part = what.casefold() if len(what) > 3 or not what.isalnum() else None
+        term = next((term for term in terms if part and part in term.casefold()), None)
     lines = [] if term is None else [f"{term}: {terms[term]}"]
     if key is not None:
         sentences = {command: sentence(command, key) for command in _templates()[key]}

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from evenrank.papers.figures import Figures
-from evenrank.papers.report import Chart
+from evenrank.papers.report import Chart, Layout
 from small_reports import small_experiment
 from stub_study import StubStudy, in_place_of_ibbr
 
@@ -36,6 +37,23 @@ def test_a_table_shows_measured_interval_change_and_published(tmp_path: Path) ->
         "system": "MRR", "here": "MRR", "figure": "MRR", "mean": "0.25", "low": "0.2", "high": "0.3", "n": "5",
         "unit": "seeds", "change": "-0.1", "holm_p": "0.03", "published": "0.164",
     }  # fmt: skip
+
+
+def test_a_change_is_tested_against_its_baseline() -> None:
+    rng, ids = np.random.default_rng(1), [f"q{query}" for query in range(12)]
+    values = {"MRR": (base := rng.normal(0.4, 0.1, 12), base + rng.normal(0.03, 0.05, 12))}
+    values["bias"] = rng.normal(-0.3, 0.1, 12), rng.normal(0.25, 0.1, 12)
+    found = Figures(True)
+    for figure, of in values.items():
+        for system, column in zip(("x base", "x new"), of, strict=True):
+            found.add(figure, system, 0, ids, column)
+    changes = Layout("1", "", ("MRR", "|bias|"), against={" new": " base"})._changes(found, "x new")
+    (first, second), (negative, positive) = values.values()
+    # Holm's correction doubles the lower p.
+    p = 2 * stats.ttest_rel(first, second).pvalue
+    assert changes["MRR"] == pytest.approx((second.mean() / first.mean() - 1, p))
+    assert changes["|bias|"][0] == pytest.approx(-positive.mean() / negative.mean() - 1)
+    assert changes["|bias|"][1] == pytest.approx(stats.ttest_rel(positive, -negative).pvalue, abs=0.02)
 
 
 # --- charts ----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from evenrank.decide.budget import as_budget
 RULE = '[[rule]]\nmeasure = "RR@10"\n'
 RUNS = ("gate", "new", "--baseline", "old", "--collection", "c.tsv", "--qrels", "qrels", "--query-clusters", "none")
 """All queries have the same relevant document, which would be one cluster."""
-AUDIT = ("audit", "new", "old", *RUNS[2:], "--json", "a.json", "--values")
+AUDIT = ("audit", "new", "./old", "--baseline", "./old", *RUNS[4:], "--json", "a.json", "--values")
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, evenrank):
     assert "# No rule for ARaB@10: how far a document of the collection can lean is not known: score the" in text
     (folder / "copy").write_text((folder / "old").read_text(encoding="utf-8"), encoding="utf-8")
     assert evenrank("gate", "copy", *RUNS[2:], "--budget", "first.toml").status == 0
-    # The JSON of an audit makes the same.
+    # The JSON of an audit makes the same; its baseline may be given by its file.
     assert evenrank(*AUDIT).status == 0
     ended = evenrank("gate", "a.json", "--init", "-")
     assert (ended.status, ended.out) == (0, text)

@@ -75,7 +75,7 @@ def audit(
     queries: Annotated[TextsLike | None, opt.Option("Query texts and ids: report, clusters.", reads=True)] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
     baseline: Annotated[
-        str | None, opt.Option("The run to compare the others with.", metavar="NAME", panel="Statistics")
+        str | None, opt.Option("The run to compare the others with, or its file.", metavar="NAME", panel="Statistics")
     ] = None,
     background: Annotated[
         RunLike | None,
@@ -167,7 +167,7 @@ def audit(
             (:func:`evenrank.sample_labels`) they make intervals narrower, and the result says how wrong they are; alone
             they are effectiveness that is not checked, without intervals.
         queries: The queries' texts, for the report, clusters and ``only_queries``, in the same forms as ``collection``.
-        baseline: The name of the run to compare the others with.
+        baseline: The run to compare the others with: its name, or the path that it was given by.
         target: The shares of exposure that AWRF and NDKL compare with: "uniform" (default), "candidates"
             (those of the background's documents), "relevant" (those of the query's relevant documents), a file of
             ``group,share`` or ``query_id,group,share``, ``{group: share}`` or ``{query: {group: share}}``.
@@ -214,6 +214,7 @@ def audit(
         of_clusters = is_path(query_clusters) and query_clusters != "none"
         provenance.add("query clusters", query_clusters if of_clusters else None)
     provenance.ahead()
+    baseline = next((name for name, given in named.items() if is_path(given) and given == baseline), baseline)
     options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(
         named,

@@ -236,8 +236,8 @@ def _usage(error: typer.TyperException) -> int:
 
         path = " ".join(_chosen())
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.
-        said = " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", "")
-        message = str(EvenrankError(said))
+        text = " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", "")
+        message = str(EvenrankError(text))
         _complain(f"{path}: {message[:1].lower()}{message[1:]} (see {path} --help)")
     return error.exit_code
 

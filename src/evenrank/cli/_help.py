@@ -74,8 +74,8 @@ class Command(_Params, TyperCommand):
         instead = {"--beir", "--from"} & {word.partition("=")[0] for word in args}
         files = [param for param in self.params if param.required and param.name in ("collection", "queries", "qrels")]
         try:
-            for one in files if instead else ():
-                one.required = False
+            for file in files if instead else ():
+                file.required = False
             return super().parse_args(ctx, args)
         finally:
             for file in files:

@@ -94,11 +94,11 @@ def chosen(model: str | None, endpoint: dict[str, Any], *, beside: str | None = 
         return model
     from evenrank import Endpoint
 
-    given = {name.removeprefix("endpoint_"): value for name, value in endpoint.items() if value is not None}
-    return Endpoint(**given, model=model).keeping_beside(beside)
+    options = {name.removeprefix("endpoint_"): value for name, value in endpoint.items() if value is not None}
+    return Endpoint(**options, model=model).keeping_beside(beside)
 
 
 def answers_of(model: object) -> str | None:
     """The file that keeps the answers of an endpoint; None for any other model."""
-    found = getattr(model, "answers", None)
-    return None if found is None else str(found)
+    answers = getattr(model, "answers", None)
+    return None if answers is None else str(answers)

@@ -26,7 +26,7 @@ from ._help import HELP_ALL
 
 SOURCE = Path(opt.__file__).parent
 _TYPES: Mapping[str, object] = {"Literal": Literal, "Sequence": Sequence, "None": None} | {
-    one.__name__: one for one in (bool, float, int, list, str)
+    type_.__name__: type_ for type_ in (bool, float, int, list, str)
 }
 """The types of what is typed, by the names that signatures use; whatever else they name is typed as text."""
 
@@ -90,16 +90,19 @@ class From:
 
     def options(self) -> list[Given]:
         """The chosen ones, in the order of the signature."""
-        found = _declared(self.home, self.name)
-        return [one for one in found if (one.name in self.only if self.only else one.name not in self.without)]
+        options = _declared(self.home, self.name)
+        if self.only:
+            return [option for option in options if option.name in self.only]
+        return [option for option in options if option.name not in self.without]
 
 
 @cache
 def _declared(home: str, name: str) -> tuple[Given, ...]:
     """The options of a function or a class."""
     tree = ast.parse(_source(home))
-    found = next(one for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef) and one.name == name)
-    return tuple(_fields(found) if isinstance(found, ast.ClassDef) else _arguments(found.args))
+    kinds = ast.FunctionDef | ast.ClassDef
+    definition = next(node for node in tree.body if isinstance(node, kinds) and node.name == name)
+    return tuple(_fields(definition) if isinstance(definition, ast.ClassDef) else _arguments(definition.args))
 
 
 def _source(home: str) -> str:
@@ -112,27 +115,27 @@ def about(function: Callable[..., None]) -> str:
         return function.__doc__
     first = next(declared for _, declared in _annotations(function).values() if isinstance(declared, From))
     # Without parsing: the help of all commands says this of each.
-    found = re.search(rf'^(?:def|class) {first.name}\b.*?"""(.*?)(?:\n\n|""")', _source(first.home), re.M | re.S)
-    return " ".join(found[1].split()) if found else ""
+    docstring = re.search(rf'^(?:def|class) {first.name}\b.*?"""(.*?)(?:\n\n|""")', _source(first.home), re.M | re.S)
+    return " ".join(docstring[1].split()) if docstring else ""
 
 
 def _annotations(function: Callable[..., None]) -> dict[str, tuple[object, Any]]:
     """The type and the declaration of each parameter of a function of this folder."""
     own = inspect.signature(function).parameters
-    return {name: get_args(eval(one.annotation, function.__globals__)) for name, one in own.items()}
+    return {name: get_args(eval(parameter.annotation, function.__globals__)) for name, parameter in own.items()}
 
 
 def _arguments(of: ast.arguments) -> list[Given]:
-    found = list(_named(of))
+    options = list(_named(of))
     if of.kwarg is not None and isinstance(of.kwarg.annotation, ast.Subscript):
         # **groups: Unpack[opt.GroupOptions], each of which may be left out, stand behind the documents.
-        place = next((n for n, one in enumerate(found, 1) if one.name == "collection"), len(found))
+        place = next((n for n, option in enumerate(options, 1) if option.name == "collection"), len(options))
         kinds = _value(of.kwarg.annotation.slice).__annotations__
-        found[place:place] = [
+        options[place:place] = [
             Given(name, type_, option, None, positional=False)
             for name, (type_, option) in ((name, get_args(kind)) for name, kind in kinds.items())
         ]
-    return found
+    return options
 
 
 def _named(of: ast.arguments) -> Iterator[Given]:
@@ -144,9 +147,9 @@ def _named(of: ast.arguments) -> Iterator[Given]:
 
 
 def _fields(of: ast.ClassDef) -> Iterator[Given]:
-    for one in of.body:
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-            yield from _option(one.target.id, one.annotation, one.value, positional=False)
+    for field in of.body:
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            yield from _option(field.target.id, field.annotation, field.value, positional=False)
 
 
 def _option(name: str, annotation: ast.expr | None, default: ast.expr | None, *, positional: bool) -> Iterator[Given]:
@@ -182,7 +185,7 @@ def _typed(type_: object, option: opt.Option) -> tuple[Any, bool]:
         except NameError:
             return str, False
     several = get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)
-    kinds = [one for one in several if one not in (None, type(None))]
+    kinds = [kind for kind in several if kind not in (None, type(None))]
     if len(kinds) == 1 and (kinds[0] in (bool, float, int, str) or get_origin(kinds[0]) is Literal):
         return kinds[0], False
     return str, False
@@ -238,15 +241,15 @@ def _take_beir(typed: dict[str, Any], folder: str, options: Mapping[str, Given])
     from evenrank.files import InputError
     from evenrank.files.texts import BEIR, TextFile, beir_part
 
-    excluded = {other for name, one in options.items() if typed[name] for other in one.option.excludes}
-    for one in options.values():
-        unused = one.option.needs and not any(typed.get(other) for other in one.option.needs)
+    excluded = {other for name, option in options.items() if typed[name] for other in option.option.excludes}
+    for option in options.values():
+        unused = option.option.needs and not any(typed.get(other) for other in option.option.needs)
         # Another retriever has a collection of its own.
-        unused = unused or (one.name == "collection" and typed.get("source") is not None)
-        if one.name not in BEIR or typed[one.name] not in (None, []) or unused or one.name in excluded:
+        unused = unused or (option.name == "collection" and typed.get("source") is not None)
+        if option.name not in BEIR or typed[option.name] not in (None, []) or unused or option.name in excluded:
             continue
-        typed[one.name] = beir_part(folder, one.name)
-        if one.name == "queries" and not typed.keys() & {"qrels", "run", "runs"}:
+        typed[option.name] = beir_part(folder, option.name)
+        if option.name == "queries" and not typed.keys() & {"qrels", "run", "runs"}:
             # All that says which of them to rank.
             with suppress(InputError):
                 typed["queries"] = TextFile(typed["queries"], judged=beir_part(folder, "qrels"))
@@ -263,8 +266,8 @@ def _name_columns(typed: dict[str, Any], name: str, columns: Mapping[str, str], 
     if not typed.get(name) or is_index(typed[name]):
         raise EvenrankError(f"{arg(option + next(iter(columns)))} needs {arg(name)}")
     files = typed[name] if isinstance(typed[name], list) else [typed[name]]
-    found = [TextFile(path, judged=getattr(path, "judged", None), **columns) for path in files]
-    typed[name] = found if isinstance(typed[name], list) else found[0]
+    texts = [TextFile(path, judged=getattr(path, "judged", None), **columns) for path in files]
+    typed[name] = texts if isinstance(typed[name], list) else texts[0]
 
 
 def made(function: Callable[..., None]) -> Callable[..., None]:
@@ -286,10 +289,10 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
             positional = own.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             options[name] = [Given(name, type_, declaration, own.default, positional)]
         parameters += [option.parameter() for option in options[name]]
-    declared = {one.name: one for chosen in options.values() for one in chosen}
+    declared = {option.name: option for chosen in options.values() for option in chosen}
     files = _of_files(declared.keys())
     parameters += [option.parameter() for option in files]
-    spelling = {one.name: one.typed for one in (*declared.values(), *files)}
+    spelling = {option.name: option.typed for option in (*declared.values(), *files)}
 
     @functools.wraps(function)
     def command(**typed: Any) -> None:
@@ -299,21 +302,21 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
     def run(typed: dict[str, Any]) -> None:
         from evenrank.files.arguments import check_conditions, check_range
 
-        for one in declared.values():
-            check_range(one.name, typed[one.name], one.option.range)
+        for option in declared.values():
+            check_range(option.name, typed[option.name], option.option.range)
         columns = typed.pop("run_columns", None)
         if files:
             _name_files(typed, declared)
-        otherwise = {name: one.otherwise for name, one in declared.items()}
+        otherwise = {name: option.otherwise for name, option in declared.items()}
         given = typed | {name: default for name, default in otherwise.items() if typed[name] in (None, [])}
-        check_conditions(given, otherwise, {name: one.option for name, one in declared.items()})
+        check_conditions(given, otherwise, {name: option.option for name, option in declared.items()})
         values = {}
         for name, chosen in options.items():
-            found = Values({one.name: given[one.name] for one in chosen})
-            read = (found[one.name] for one in chosen if one.option.reads)
-            found.read = tuple(path for value in read for path in (value if isinstance(value, list) else [value]))
-            found.changed = tuple(one.name for one in chosen if found[one.name] != one.otherwise)
-            values[name] = found if name in bundles else found[name]
+            bundle = Values({option.name: given[option.name] for option in chosen})
+            read = (bundle[option.name] for option in chosen if option.option.reads)
+            bundle.read = tuple(path for value in read for path in (value if isinstance(value, list) else [value]))
+            bundle.changed = tuple(option.name for option in chosen if bundle[option.name] != option.otherwise)
+            values[name] = bundle if name in bundles else bundle[name]
         if columns is None and typed.get("queries") is None:
             function(**values)
             return

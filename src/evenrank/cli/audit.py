@@ -94,9 +94,9 @@ def command(
     if table is not None:
         _output.check(report=report, streams=(json, per_query), inputs=(table, given["labels"]))
         check_csv(per_query)
-        found = impact_ratios(table, **people, **{name: given[name] for name in _OF_GROUPS})
-        shown = found.impact_text() if tables else None
-        _output.emit(found, json, report, full=full, per_query=per_query, to_csv=found.per_query, text=shown)
+        ratios = impact_ratios(table, **people, **{name: given[name] for name in _OF_GROUPS})
+        shown = ratios.impact_text() if tables else None
+        _output.emit(ratios, json, report, full=full, per_query=per_query, to_csv=ratios.per_query, text=shown)
         return
     runs = named_runs(sums if sums is not None else given["runs"] or [])
     inputs = (*runs.values(), *files_beside(*runs.values()), *given.read)

@@ -29,13 +29,15 @@ def command(
 ) -> None:
     from evenrank.papers import ExperimentOptions, check_experiment, folder_of, run_experiment
 
-    asked = {**given, "only": tuple(given["only"] or ())}
+    arguments = {**given, "only": tuple(given["only"] or ())}
     options = ExperimentOptions(**{**own, **{name: tuple(own[name] or ()) for name in ("data", "model")}})
     if check:
-        for line in check_experiment(**{name: asked[name] for name in asked if name != "jobs"}, options=options):
+        for line in check_experiment(
+            **{name: arguments[name] for name in arguments if name != "jobs"}, options=options
+        ):
             _output.say(line)
         return
     say = (lambda _: None) if quiet else (lambda text: _output.say(text, err=True))
-    page = run_experiment(**asked, options=options, say=say)
+    page = run_experiment(**arguments, options=options, say=say)
     _output.show(page, full=full)
     _output.say(str(folder_of(given["name"], given["scale"], given["out"]) / "report.html"))

@@ -126,6 +126,6 @@ def _is_audit(path: str) -> bool:
         return path.lower().endswith(".json") and "=" not in path
     with suppress(OSError, ValueError, RecursionError), open(path, encoding="utf-8") as file:
         head = file.read(1000)
-        found = loads(head + file.read()) if head.lstrip().startswith("{") else None
-        return isinstance(found, dict) and not found.keys().isdisjoint(("evenrank", "runs"))
+        content = loads(head + file.read()) if head.lstrip().startswith("{") else None
+        return isinstance(content, dict) and not content.keys().isdisjoint(("evenrank", "runs"))
     return False

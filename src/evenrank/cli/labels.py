@@ -79,8 +79,8 @@ def ask(
     while True:
         left = labelling.done < len(labelling)
         document, text = labelling.document if left else ("", "")
-        said = "\n\n".join(textwrap.fill(part, _output.SCREEN) for part in text.splitlines()) or document
-        of = f"{labelling.done + 1} of {len(labelling)}  {document}\n{said}"
+        shown = "\n\n".join(textwrap.fill(part, _output.SCREEN) for part in text.splitlines()) or document
+        of = f"{labelling.done + 1} of {len(labelling)}  {document}\n{shown}"
         _output.say(f"\n{of}" if left else "\nAll are labelled: undo, or quit.")
         answer = _answer()
         meant = "quit" if answer is None else labelling.meant(answer)
@@ -99,7 +99,7 @@ def ask(
 def _answer() -> str | None:
     """What is typed next; None at the end of the input."""
     try:
-        found: str = typer.prompt(">", prompt_suffix=" ", default="", show_default=False)
+        answer: str = typer.prompt(">", prompt_suffix=" ", default="", show_default=False)
     except typer.Abort:
         return None
-    return found.strip()
+    return answer.strip()

@@ -61,8 +61,8 @@ def command(
         inputs=(*own, *read, *map(manifest_path, read)),
     )
     lexicon = None if given["lexicon"] == "none" else given["lexicon"]
-    asked = {**given, "variants": named, "placebos": placebos, "lexicon": lexicon}
-    result = evenrank.probe(chosen, **asked, keep=beside, quiet=quiet)
+    arguments = {**given, "variants": named, "placebos": placebos, "lexicon": lexicon}
+    result = evenrank.probe(chosen, **arguments, keep=beside, quiet=quiet)
     _output.emit(result, json, report, full=full)
 
 
@@ -84,17 +84,17 @@ def _variants(given: Sequence[str], words: Sequence[str], served: bool) -> tuple
     if place is None and others and not served:
         place = 0
     model = None if place is None else others.pop(place)
-    found: dict[str, str | None] = {}
+    variants: dict[str, str | None] = {}
     for word in (*given, *others):
         name, equals, path = word.partition("=")
         if not (name and path if equals else word in KINDS):
             raise EvenrankError(
                 f"{arg.variants}: expected NAME=FILE or one of {', '.join(KINDS)}, found {quoted(word)}"
             )
-        if name in found:
+        if name in variants:
             raise EvenrankError(f"{arg.variants}: two variants are named {quoted(name)}")
-        found[name] = path if equals else None
-    return model, found
+        variants[name] = path if equals else None
+    return model, variants
 
 
 def _placebos(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -103,7 +103,7 @@ def _placebos(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     from evenrank.files import EvenrankError
     from evenrank.files.errors import quoted
 
-    found: dict[str, str] = {}
+    placebos: dict[str, str] = {}
     for word in given:
         name, equals, path = word.partition("=")
         if not equals or os.path.exists(word):
@@ -112,7 +112,7 @@ def _placebos(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
                     f"{arg.placebos}: expected NAME=FILE, as there are several variants, found {quoted(word)}"
                 )
             name, path = names[0], word
-        if name in found:
+        if name in placebos:
             raise EvenrankError(f"{arg.placebos}: two placebos of {quoted(name)}")
-        found[name] = path
-    return found
+        placebos[name] = path
+    return placebos

@@ -24,10 +24,10 @@ def command(*, given: Annotated[Values, From("training.run", "train_recipe")]) -
     require_neural("training")
     from evenrank import train_recipe, training_summary
 
-    told: list[str] = []
+    printed: list[str] = []
 
     def say(text: str) -> None:
-        told.append(text)
+        printed.append(text)
         _output.say(text, err=True)
 
     folder = train_recipe(**given, say=say)
@@ -35,7 +35,7 @@ def command(*, given: Annotated[Values, From("training.run", "train_recipe")]) -
     if os.environ.get("RANK", "0") == "0":
         for line in training_summary(folder):
             # Which checkpoint was kept, and why, was told when the training ended.
-            if not any(one.endswith(line.removeprefix("checkpoint: ")) for one in told):
+            if not any(text.endswith(line.removeprefix("checkpoint: ")) for text in printed):
                 _output.say(line, err=True)
         # Standard output has the path alone, for scripts.
         _output.say(str(folder / "model"))

@@ -115,7 +115,7 @@ class MeanBound:
         if held.se:
             within -= t_quantile(held.df, 1 - HOLDS_SHARE * alpha) * held.se
         mean = self.test.mean
-        beyond = self.test.share * max(ci_upper(one, alpha / 2) for one in (mean.estimate, mean.optimistic))
+        beyond = self.test.share * max(ci_upper(estimate, alpha / 2) for estimate in (mean.estimate, mean.optimistic))
         if not mean.estimate.se:
             beyond = ci_upper(self.z, alpha / 2)
         low, high = (self.bound + end / self.unit for end in sorted((self.sign * within, self.sign * beyond)))
@@ -355,7 +355,9 @@ def margin_absolute(
     n = min(map(len, own))
     n_effective = _effective_number(n, clusters)
     few = too_few_clusters(n_effective, LEAST_CLUSTERS) or (too_few(k, n) if k < LEAST_NOT_ZERO else None)
-    plain = AbsoluteMeans(*(replace(one, skewness=0.0) for one in (held.own, held.other, held.total, held.difference)))
+    plain = AbsoluteMeans(
+        *(replace(estimate, skewness=0.0) for estimate in (held.own, held.other, held.total, held.difference))
+    )
     return AbsoluteMargin(means, pessimistic, plain, margin, loss, n, n_effective, few)
 
 

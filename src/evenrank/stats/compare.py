@@ -118,8 +118,8 @@ def corrected(comparisons: Sequence[Comparison], families: int = 1) -> list[Comp
     after = [None if p is None else min(1.0, families * p) for p in holm([comparison.p for comparison in comparisons])]
     factor = _mde_factor(families * sum(p is not None for p in after))
     return [
-        replace(one, holm_p=p, mde=None if one.mde is None else factor * one.mde)
-        for one, p in zip(comparisons, after, strict=True)
+        replace(comparison, holm_p=p, mde=None if comparison.mde is None else factor * comparison.mde)
+        for comparison, p in zip(comparisons, after, strict=True)
     ]
 
 
@@ -343,21 +343,21 @@ def compare_to_random_order(
     >>> round(found.p, 4), found.verdict
     (0.0114, 'shown')
     """
-    found = compare(values, clusters=clusters, sample=sample, reach=reach)
-    if found.p is None or sample is not None:
-        return found
+    comparison = compare(values, clusters=clusters, sample=sample, reach=reach)
+    if comparison.p is None or sample is not None:
+        return comparison
     sds = np.sqrt(np.maximum(variances, 0.0))
     if not isinstance(values, ClusterSums):
         sds = as_sums(np.where(np.isnan(values), np.nan, sds), clusters).totals
-    se = math.sqrt(float(sds @ sds)) / found.n
+    se = math.sqrt(float(sds @ sds)) / comparison.n
     if not se:
-        return found.without_verdict("every order of the candidates has the same figure")
-    mean = found.mean or 0.0
-    p = max(found.p, 2 * float(ndtr(-abs(mean) / se)))
+        return comparison.without_verdict("every order of the candidates has the same figure")
+    mean = comparison.mean or 0.0
+    p = max(comparison.p, 2 * float(ndtr(-abs(mean) / se)))
     low, high = confidence_interval(MeanEstimate(mean, se, math.inf))
-    ci95 = None if found.ci95 is None else (min(low, found.ci95[0]), max(high, found.ci95[1]))
-    mde = max(found.mde or 0.0, minimum_detectable_effect(se, math.inf))
-    return replace(found, ci95=ci95, p=p, mde=mde, method="t, Hall's t and the variance of random orders")
+    ci95 = None if comparison.ci95 is None else (min(low, comparison.ci95[0]), max(high, comparison.ci95[1]))
+    mde = max(comparison.mde or 0.0, minimum_detectable_effect(se, math.inf))
+    return replace(comparison, ci95=ci95, p=p, mde=mde, method="t, Hall's t and the variance of random orders")
 
 
 def compare_estimate(estimate: MeanEstimate, n: int, unit: str, *, tests: int = 1, method: str = "t") -> Comparison:
@@ -405,7 +405,7 @@ def compare_combined(
     """
     if len(samples) == 1:
         return compare(factors[0] * samples[0], sample=sample, clusters=clusters, reach=reach)
-    own = [defined(one) for one in samples]
+    own = [defined(values) for values in samples]
     within = _clusters_of(samples, clusters)
     n, least = int((~np.isnan(np.stack(samples))).any(axis=0).sum()), min(map(len, own))
     if not least:
@@ -430,7 +430,7 @@ def _clusters_of(samples: Sequence[Array], clusters: Array | None) -> list[Array
     if clusters is None:
         return None
     within = [clusters[~np.isnan(sample)] for sample in samples]
-    return within if any((cluster_sizes(one) > 1).any() for one in within) else None
+    return within if any((cluster_sizes(numbers) > 1).any() for numbers in within) else None
 
 
 def compare_groups(inside: Array, others: Array, *, clusters: Array | None = None, unit: str = "queries") -> Comparison:
@@ -442,7 +442,7 @@ def compare_groups(inside: Array, others: Array, *, clusters: Array | None = Non
     holds the differences that none rejects. With ``clusters`` [Q] the groups' variances are those of
     :func:`evenrank.stats.estimate.mean_estimate`, pooled by clusters. A group of fewer than 15 values tells nothing.
     """
-    samples = [defined(one) for one in (inside, others)]
+    samples = [defined(sample) for sample in (inside, others)]
     within = _clusters_of([inside, others], clusters)
     n, least = len(samples[0]), min(map(len, samples))
     if not least:
@@ -552,7 +552,7 @@ def p_size_greater(means: AbsoluteMeans, bound: float, *, inclusive: bool = Fals
     the chance of as clear an estimate of the other sign, where the truth is on the bound as near to the estimate as it
     can be. Without ν, and with a bound of 0, that is the two-sided test.
     """
-    if any(one.se == 0 and abs(one.value) <= EQUAL for one in (means.difference, means.total)):
+    if any(estimate.se == 0 and abs(estimate.value) <= EQUAL for estimate in (means.difference, means.total)):
         # The values are the same, or have the other sign: their means have the same size, whatever it is.
         return p_greater(NOTHING, bound, inclusive=inclusive)
     size, sign = abs(means.own.value), -1.0 if means.own.value < 0 else 1.0

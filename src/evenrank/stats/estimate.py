@@ -240,8 +240,8 @@ class AugmentedMean:
         if not self.estimate.se:
             return None
         alpha = SIGNIFICANT / 2
-        low = min(ci_lower(one, alpha) for one in (self.estimate, self.pessimistic))
-        return low, max(ci_upper(one, alpha) for one in (self.estimate, self.optimistic))
+        low = min(ci_lower(mean, alpha) for mean in (self.estimate, self.pessimistic))
+        return low, max(ci_upper(mean, alpha) for mean in (self.estimate, self.optimistic))
 
 
 def with_value(values: Array, value: float, clusters: Array | None = None) -> tuple[Array, Array | None]:

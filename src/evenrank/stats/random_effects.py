@@ -87,11 +87,11 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
     >>> round(test.mean, 6), test.seeds, test.queries
     (0.3, 2, 3)
     """
-    trainings = _complete([np.where(np.abs(one) <= EQUAL, 0.0, one) for one in differences], same_queries)
+    trainings = _complete([np.where(np.abs(values) <= EQUAL, 0.0, values) for values in differences], same_queries)
     seeds, queries = len(trainings), sum(map(len, trainings[:1] if same_queries else trainings))
     if not queries:
         return RandomEffects(None, None, None, seeds, 0)
-    means = np.array([one.mean() for one in trainings])
+    means = np.array([values.mean() for values in trainings])
     of_queries = np.mean(trainings, axis=0) if same_queries or seeds == 1 else None
     if seeds < LEAST_SEEDS:
         return _of_these(float(means.mean()), trainings, of_queries, queries)
@@ -102,12 +102,12 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
 def _complete(trainings: Sequence[Array], same_queries: bool) -> list[Array]:
     """The values [Q_s, …] of the trainings that have some, without undefined ones; with ``same_queries`` of the queries
     of every training: others would give a query's mean and a training's other weights."""
-    known = [~np.isnan(one).reshape(len(one), -1).any(axis=1) for one in trainings]
-    some = [(one, there) for one, there in zip(trainings, known, strict=True) if there.any()]
+    known = [~np.isnan(values).reshape(len(values), -1).any(axis=1) for values in trainings]
+    some = [(values, there) for values, there in zip(trainings, known, strict=True) if there.any()]
     if same_queries and some:
         shared = np.all([there for _, there in some], axis=0)
-        return [one[shared] for one, _ in some]
-    return [one[there] for one, there in some]
+        return [values[shared] for values, _ in some]
+    return [values[there] for values, there in some]
 
 
 class ResampledSizes:
@@ -126,7 +126,7 @@ class ResampledSizes:
         """[2, 2, 2, D]: whether a or b is the larger, by its sign: the sum and the difference."""
         a, b = self.draws.T
         pairs = ((a, b), (b, a))
-        return np.array([[[sign * one + other, sign * one - other] for sign in (1, -1)] for one, other in pairs])
+        return np.array([[[sign * first + other, sign * first - other] for sign in (1, -1)] for first, other in pairs])
 
     def interval(self, level: float) -> Interval:
         """The two-sided interval of |a| − |b|."""
@@ -159,7 +159,7 @@ def size_test(
     seeds, queries = len(pairs), sum(map(len, pairs[:1] if same_queries else pairs))
     if not queries:
         return RandomEffects(None, None, None, seeds, 0)
-    means = np.array([one.mean(axis=0) for one in pairs])
+    means = np.array([values.mean(axis=0) for values in pairs])
     centre = means.mean(axis=0)
     mean = float(abs(centre[0]) - abs(centre[1]))
     if queries < 2:
@@ -169,7 +169,7 @@ def size_test(
     if same_queries:
         by_queries = _resampled(np.mean(pairs, axis=0), rng)
     elif not several:
-        by_queries = np.mean([_resampled(one, rng) for one in pairs], axis=0)
+        by_queries = np.mean([_resampled(values, rng) for values in pairs], axis=0)
     if several:
         draws = rng.normal(size=(DRAWS, seeds)) @ (means - centre) / np.sqrt(seeds * (seeds - 1))
         by_seeds = draws / np.sqrt(rng.chisquare(seeds - 1, DRAWS) / (seeds - 1))[:, None]

@@ -84,10 +84,10 @@ def check_measure(measure: BiasMeasure) -> None:
     Raises AssertionError with the first that is broken.
     """
     cases = [random_case(seed, queries=3, longest=4, levels=2) for seed in range(6)]
-    whole = [_evaluated(*case) for case in cases]
+    evaluations = [_evaluated(*case) for case in cases]
     of_one_query = [_evaluated(run.filter(pl.col("query_id") == "0"), groups, qrels) for run, groups, qrels in cases]
     for check in (_check_values, _check_ties, _check_labels):
-        for evaluation in whole:
+        for evaluation in evaluations:
             check(measure, evaluation)
     for evaluation in of_one_query:
         _check_orders(measure, evaluation)
@@ -184,8 +184,8 @@ def _figures(measure: BiasMeasure, evaluation: Evaluation, orders: list[list[str
     judged = evaluation.qrels
     if judged is not None:
         judged = names.join(judged.filter(pl.col("query_id") == query).drop("query_id"), how="cross")
-    found = _evaluated(pl.DataFrame(rows, _RUN, orient="row"), evaluation.required_table, judged)
-    parts, places = measure.parts(found), {name: at for at, name in enumerate(measure.queries(found))}
+    reordered = _evaluated(pl.DataFrame(rows, _RUN, orient="row"), evaluation.required_table, judged)
+    parts, places = measure.parts(reordered), {name: at for at, name in enumerate(measure.queries(reordered))}
     chosen = [places.get(name) for name in names["query_id"]]
     return np.array([np.nan if at is None else measure.figure([part[at : at + 1] for part in parts]) for at in chosen])
 

@@ -70,8 +70,8 @@ def _scores(ranker: Ranker, lists: CandidateLists) -> Array:
     assert scores.shape == lists.mask.shape, (
         f"scores of shape {tuple(scores.shape)} for {tuple(lists.mask.shape)} pairs"
     )
-    found: Array = scores.numpy()
-    return found
+    array: Array = scores.numpy()
+    return array
 
 
 def _alone(ranker: Ranker, lists: CandidateLists) -> Array:
@@ -107,9 +107,9 @@ def _check_scores(ranker: Ranker, lists: CandidateLists) -> None:
     pairs = [(query, text) for query, row in zip(lists.queries, lists.passages, strict=True) for text in row]
     queries, passages = zip(*pairs, *pairs[:2], (lists.queries[0], ""), strict=True)
     for size in (1, 3, 32):
-        found = ranker.score(queries, passages, size)
-        assert found.dtype == torch.float32, "score gives other numbers than float32"
-        _same(found.numpy()[: len(pairs)], expected[mask], f"score in batches of {size} differs from forward")
+        rescored = ranker.score(queries, passages, size)
+        assert rescored.dtype == torch.float32, "score gives other numbers than float32"
+        _same(rescored.numpy()[: len(pairs)], expected[mask], f"score in batches of {size} differs from forward")
     for mode in (True, False):
         ranker.train(mode).score(queries[:1], passages[:1])
         assert ranker.training is mode, "score changes whether the ranker is in training"
@@ -211,10 +211,10 @@ def _check_refused(kind: type[Ranker], folder: Path, what: str) -> None:
     try:
         kind.load(folder)
     except InputError as error:
-        said = str(error)
+        message = str(error)
     else:
         raise AssertionError(f"a folder with {what} is loaded")
-    assert folder.name in said, f"the error for a folder with {what} does not name it: {said}"
+    assert folder.name in message, f"the error for a folder with {what} does not name it: {message}"
 
 
 def _check_length(ranker: Ranker, words: Sequence[str]) -> None:
@@ -222,12 +222,12 @@ def _check_length(ranker: Ranker, words: Sequence[str]) -> None:
     short, long = " ".join(words[:3]), " ".join(list(words[:6]) * 170)
     read = ranker.reads_to([query] * 2, [short, long])
     assert read[0] == len(short), f"reads_to: {read[0]} characters of a passage of {len(short)}"
-    kept = long[: read[1]]
+    beginning = long[: read[1]]
     assert 0 < read[1] <= len(long), f"reads_to: {read[1]} characters of a passage of {len(long)}"
-    if kept == long:
+    if beginning == long:
         return
     # The last word that it says to read is read, and the next one is not.
-    before = kept.rsplit(" ", 1)[0]
+    before = beginning.rsplit(" ", 1)[0]
     passages = [before, f"{before} {last}", f"{before} {last} {last} {query}"]
     without, at_end, behind = _scores(ranker, CandidateLists([last], [passages]))[0]
     assert abs(at_end - without) > _NEAR, "the last word that reads_to says is read changes no score"

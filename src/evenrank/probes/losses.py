@@ -33,7 +33,7 @@ FEWEST_PASSAGES = 40
 FEWEST_PAIRS, FEWEST_MISSING, FEWEST_OF_VALUE, FEWEST_OF_GROUP, FEWEST_UNSEEN = 5, 4, 4, 15, 8
 PROVEN, ELSEWHERE = 0.95, 0.2
 HUB_Z, HUB_LEAST, HUB_MEANS, HUB_MOST, HUB_BM25 = 3.3, 0.02, 5, 0.5, 3
-SHORT_BOUNDS, SHORT_ODDS = (10, 25, 50), 2
+SHORT_BOUNDS, SHORT_ODDS, FEWEST_SHORT = (10, 25, 50), 2, 4
 FIRST_TEN = 10
 
 
@@ -267,7 +267,8 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     number = _by_document(np.ones(len(own)), own, size)
     found = _by_document(there, own, size)
     asked = number > 0
-    none = asked & (found == 0) & (_by_document(answers.bm25_copies[left], own, size) > 0)
+    by_bm25 = _by_document(answers.bm25_copies[left], own, size)
+    none = asked & (found == 0) & (by_bm25 > 0)
     f0, f1 = (int((number[one] >= 2).sum()) for one in (none, asked & (found == 1)))
     enough = size >= FEWEST_PASSAGES
     inferred = np.zeros(size, np.bool_)
@@ -276,7 +277,8 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     of_values = []
     for value, name in enumerate(documents.groups):
         inside = documents.group == value
-        if enough and _whole(none, asked, inside, documents):
+        # What neither finds shows nothing.
+        if enough and _whole(none, asked & (found + by_bm25 > 0), inside, documents):
             of_values.append(name)
             inferred = inferred | (none & inside)
     cause, unseen = "not in the index", np.zeros(size, np.bool_)
@@ -305,6 +307,11 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         "f1": f1,
         "certain": int((documents.missing | documents.zero).sum()),
         "values": len(documents.groups),
+        "unlisted_values": [
+            name
+            for value, name in enumerate(documents.groups)
+            if (inside := documents.group == value).sum() >= FEWEST_OF_VALUE and not documents.in_lists[inside].any()
+        ],
     }
     least = next(n for n in range(FEWEST_MISSING, size + 9 + 2 * f1) if sign_p(n, f1) < ALPHA)
     error, seen = clustered_error(influence, answers.own), least / max(1, int(asked.sum()))
@@ -513,7 +520,9 @@ def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: C
     short = loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
     # A cosine alone favours passages of half the words by √2.
     places, beside = short.evidence["places"], short.evidence["beside"]
-    return replace(short, named=short.named and places * (1 - beside) >= SHORT_ODDS * beside * (1 - places))
+    # A few that are in most lists are hubs.
+    named = short.named and short.count >= FEWEST_SHORT
+    return replace(short, named=named and places * (1 - beside) >= SHORT_ODDS * beside * (1 - places))
 
 
 # --- all rules --------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ _PHRASES = phrases("scan")
 _LISTED, _EXCERPT = 50, 160
 _WIDTH, _LABEL = 80, 22
 """Characters of the table of the screen, and of a cause in it at most."""
-_WEAK, _SMALL = 0.25, 0.005
+_WEAK, _SMALL, _SOON = 0.25, 0.005, 0.1
 _UNKNOWN: Level = "cannot be told"
 _NOTHING: Level = "no difference shown"
 _POINTS = Format(lambda share: f"{100 * share:.0f}", "number")
@@ -127,14 +127,25 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
             yield _PHRASES.finding("against_first", cause=_label(first), share=first.share)
     for loss in named[1:]:
         yield from _loss(result, loss, "finding")
-    others = [loss for loss in result.losses if not loss.named and loss.detectable is not None]
-    if others and named:
-        seen = max(loss.detectable or 0.0 for loss in others)
-        what = sorted({_CAUSES[loss.cause][1] for loss in others})
-        if seen < 1:
-            yield _PHRASES.finding(
-                "nothing_else", level="no difference shown", seen=seen, what=listed(what).replace(" and ", " or ")
-            )
+    if named:
+        yield from _nothing_else([loss for loss in result.losses if not loss.named and loss.detectable is not None])
+
+
+def _nothing_else(losses: Sequence[Loss]) -> Iterator[Finding]:
+    """From which share the losses would show that are not named; those of few queries, from a larger one."""
+    seen = [(loss.detectable or 0.0, _CAUSES[loss.cause][1]) for loss in losses if (loss.detectable or 0.0) < 1]
+    later = [(share, what) for share, what in seen if share > _SOON]
+    if len(later) == len(seen):
+        later = []
+    # A cause of several kinds is told by the one that shows last.
+    soon = [(share, what) for share, what in seen if what not in {one for _, one in later}]
+
+    def values(shares: Sequence[tuple[float, str]]) -> dict[str, Any]:
+        return {"seen": max(shares)[0], "what": listed(sorted({what for _, what in shares})).replace(" and ", " or ")}
+
+    if soon:
+        rest = _PHRASES.text("seen_later", **values(later)) if later else ""
+        yield _PHRASES.finding("nothing_else", level="no difference shown", rest=rest, **values(soon))
 
 
 def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
@@ -143,6 +154,7 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
     example = _name(result, loss.documents[0]) if loss.documents else ""
     values = {**evidence, "share": loss.share, "count": loss.count, "where": loss.where}
     values |= {"name": result.name, "k": result.k, "documents": result.documents}
+    values["passages"] = counted(loss.count, "passage")
     if loss.cause == "another id":
         pairs = evidence["pairs"]
         example = f"{_name(result, pairs[0][0])} comes as {_name(result, pairs[0][1])}"
@@ -160,9 +172,11 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
         counts = {name: evidence[name] for name in ("in_no_list", "unseen", "proven")}
         yield _PHRASES.finding("untested", **counts)
     if loss.cause == "not in the index" and evidence["values"] and not evidence["certain"]:
-        yield _PHRASES.finding("whole_values" if loss.where else "no_value", where=loss.where)
+        unlisted = [] if loss.where else evidence["unlisted_values"]
+        key = "whole_values" if loss.where else "unlisted_values" if unlisted else "no_value"
+        yield _PHRASES.finding(key, where=loss.where or unlisted)
     if evidence.get("hubs"):
-        yield _PHRASES.finding("hubs_short", hubs=len(evidence["hubs"]))
+        yield _PHRASES.finding("hubs_short", hubs=counted(len(evidence["hubs"]), "passage"))
 
 
 def _next(result: ScanResult) -> Iterator[tuple[str, str]]:

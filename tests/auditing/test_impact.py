@@ -261,14 +261,14 @@ def test_unknown_and_small_groups_are_named() -> None:
     assert found.findings[0].text.startswith("Below four fifths of the highest rate of a group large enough for a")
     assert (found["f"].ratio.mean, found["f"].unknown) == (pytest.approx(0.35 / 0.65), 1)
     text = " ".join(found.table(full=True).split())
-    assert "Nothing can be told of gender = x: fewer than 2% of the candidates." in text
+    assert "No verdict on gender = x: fewer than 2% of the candidates." in text
     # At least 35/100 / (66/101), at most 36/101 / (65/100).
     left_out = "1 candidate, 1 of them selected, from the ratios of gender (with them gender = f is from .536 to .548)."
     assert f"Left out, as not known: {left_out}" in text
     assert "Left out, as of no group: 1 candidate from the ratios of gender." in text
     small = evenrank.impact_ratios(hired(people={"a": (2, 9), "b": (6, 9)}), group_column="g", selected="hired")
     nine = words(small)
-    assert "Nothing can be told of g = a and g = b: no group has 10 people and 2% of the candidates." in nine
+    assert "No verdict on g = a and g = b: no group has 10 people and 2% of the candidates." in nine
 
 
 def test_the_range_with_unknown_people_is_that_of_all_ways_to_place_them() -> None:
@@ -301,6 +301,13 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
     assert ("(with them g = a is from" in said) == ranged
     assert said.startswith("Among people whose group is known, no group is below") or not ranged
     assert ranged or f"{more[''][1]} candidate" in said
+    assert ranged or "too many to say what the ratios are with them" in said
+
+
+def test_where_everybody_is_selected_no_group_is_cleared() -> None:
+    found = evenrank.impact_ratios(hired(people={"a": (40, 40), "b": (50, 50)}), group_column="g", selected="hired")
+    assert found.findings[0].text == "Everybody is selected, so that every ratio is 1."
+    assert "below" not in words(found).partition("Where New York")[0]
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,17 @@ def test_a_folder_of_four_is_missing_as_a_whole() -> None:
     groups_of = replace(documents, group=np.arange(N) // 4, groups=tuple(f"g{row}" for row in range(25)))
     loss, _ = not_in_the_index(groups_of, found, EVERY, 10)
     assert (loss.named, loss.where, loss.count) == (True, "g0", 4)
+    # One that BM25 does not find either shows nothing; one that is found shows that the folder is there.
+    documents, found = missing(5)
+    fives = replace(documents, group=np.arange(N) // 5, groups=tuple(f"g{row}" for row in range(20)))
+    found.bm25_copies[:3] = False
+    loss, _ = not_in_the_index(fives, found, EVERY, 10)
+    assert (loss.named, loss.where, loss.count, loss.evidence["unlisted_values"]) == (True, "g0", 4, ["g0"])
+    found.copies[0] = True
+    loss, _ = not_in_the_index(replace(fives, in_lists=np.arange(N) != 1), found, EVERY, 10)
+    assert (loss.where, loss.evidence["unlisted_values"]) == (None, [])
     # Not if as many of the others are found by none, and as many by one: 25 · (31/98)^4 = .25.
-    first = found.lists[:, 0].copy()
+    first = missing(4)[1].lists[:, 0].copy()
     first[3 * 10 : 3 * 40] = -1
     first[3 * 40 : 3 * 70] = np.where(np.arange(90) % 3, -1, first[3 * 40 : 3 * 70])
     weak, _ = not_in_the_index(groups_of, answers(first), EVERY, 10)
@@ -320,6 +329,11 @@ def test_short_documents_take_places_that_are_not_theirs() -> None:
     assert (short.named, short.where, short.evidence["collection"]) == (True, "under 10 words", 0.2)
     assert short.share == pytest.approx((lists < 20).mean() - 0.2)
     assert not losses["hubs"].named
+    # Three that hold the places of all are hubs, whatever their length.
+    few = spread()
+    few[:, :3] = [0, 1, 2]
+    losses = by_cause(collection(lengths=lengths), places_of(few, spread()))
+    assert (losses["short"].named, losses["hubs"].named, losses["hubs"].count) == (False, True, 3)
     # BM25 does the same: it is the queries' own.
     assert not by_cause(collection(lengths=lengths), places_of(lists, lists))["short"].named
     # One place in ten more than their share is what a cosine alone gives them: odds of .28 are 1.6 times those of .2.

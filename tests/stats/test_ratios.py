@@ -90,6 +90,9 @@ def test_small_groups_have_a_ratio_and_nobody_is_compared_with_them() -> None:
     # 10 people and 2% are enough.
     assert [ratio.reason for ratio in of_counts([1, 400], [10, 490])] == [None, "selected most"]
     assert [ratio.reason for ratio in of_counts([1, 400], [10, 491])] == [small, "selected most"]
+    # Of 20 among 1,620 people there is no verdict, but the interval that they have among 820.
+    alone, among = of_counts([5, 400], [20, 800])[0], of_counts([5, 400, 350], [20, 800, 800])[0]
+    assert (alone.reason, among.reason, among.p, among.ci95) == (None, small, None, alone.ci95)
     assert [(ratio.mean, ratio.reason) for ratio in of_counts([0, 0], [50, 50])] == [(None, "nobody is selected")] * 2
     assert of_counts([0, 9], [0, 30])[0].reason == "no candidates"
     none = "no group has 10 people and 2% of the candidates"

@@ -129,7 +129,7 @@ class GroupImpact:
     def text(self) -> str:
         """The verdict in words."""
         if self.ratio.reason is not None:
-            return f"cannot be told: {self.ratio.reason}" if self.undecidable else self.ratio.reason
+            return f"no verdict: {self.ratio.reason}" if self.undecidable else self.ratio.reason
         above = "not_below_lower" if self.lower else "not_below"
         claim = "corrected" if self.corrected_to_chance else self.claim or above
         text = _PHRASES.text(f"verdict_{claim}", reference=replace(self, group=self.reference).name, n=self.ratio.n)
@@ -343,13 +343,15 @@ def _left_out(rows: Sequence[GroupImpact]) -> str:
     """How many people are in no figure of an attribute, and what the lowest ratio of note could be with them."""
     first, tested = rows[0], [row for row in rows if row.ratio.p is not None]
     values = {"attribute": first.attribute, "count": counted(first.unknown, "candidate")}
-    if first.unknown_selected is None or not tested or _unknown_decide_who_is_large(rows):
+    if first.unknown_selected is None or not tested:
         return _PHRASES.text("unknown_of", **values)
+    values["selected"] = f"{first.unknown_selected:,.0f}"
+    if _unknown_decide_who_is_large(rows):
+        return _PHRASES.text("unknown_decide", **values)
     noted = [row for row in tested if row.lower or row.ratio.below] or tested
     lowest = min(noted, key=lambda row: row.ratio.mean or 0.0)
     low, high = range_with_unknown(lowest, rows)
-    named = {"group": lowest.name, "selected": f"{first.unknown_selected:,.0f}", "low": low, "high": high}
-    return _PHRASES.text("unknown_range", **values, **named)
+    return _PHRASES.text("unknown_range", **values, group=lowest.name, low=low, high=high)
 
 
 def _unknown_decide_who_is_large(rows: Sequence[GroupImpact]) -> bool:
@@ -425,6 +427,9 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     tested = [row for row in rows if row.ratio.p is not None]
     if not tested:
         yield _first("untold", run, rows, "cannot be told", None)
+        return
+    if all(row.rate == 1 for row in rows):
+        yield _first("everyone", run, rows, "cannot be told", None)
         return
     lowest = min(tested, key=lambda row: row.ratio.mean or 0.0)
     no_group = _PHRASES.text("no_known_group" if any(row.unknown for row in rows) else "no_group")

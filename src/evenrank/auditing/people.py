@@ -54,7 +54,7 @@ def impact_ratios(
     intersect: opt.Intersect = None,
     neutral: opt.Neutral = None,
     selected: Annotated[str | None, opt.of_table("the column of who was selected (0 or 1).", excludes=("k",))] = None,
-    score: Annotated[str | None, opt.of_table("the column of scores.")] = None,
+    score: Annotated[str | None, opt.of_table("the column of scores, of which high ones are good.")] = None,
     rank: Annotated[str | None, opt.of_table("the column of ranks, from 1, instead.")] = None,
     k: Annotated[int | None, opt.of_table("so many of each list are selected.", metavar=None, range=opt.COUNT)] = None,
     query: Annotated[str | None, opt.of_table("the column of the lists (default: one list).")] = None,
@@ -220,7 +220,9 @@ def _selection(
     if k is None:
         if rank is not None and number.any():
             raise EvenrankError(f"{arg.rank} of several lists: give {arg.k}, as their ranks have no common median")
-        return (values > np.median(values)).astype(np.float64), _PHRASES.text("selects_median", column=score or rank)
+        return (values > np.median(values)).astype(np.float64), _PHRASES.text(
+            "selects_above" if score else "selects_below", column=score or rank
+        )
     order = pl.DataFrame({"list": number, "value": -values}).select(
         pl.col("value").rank("min").over("list").alias("from"), pl.col("value").rank("max").over("list").alias("to")
     )

@@ -465,10 +465,13 @@ def place_losses(documents: Documents, places: Results, top: int, renamed: bool)
     copies = replace(copies, evidence={**copies.evidence, "above": list(pairs.items())})
     free = (lists >= 0) & ~ghost & ~repeat
     hubs = hubs_of(lists, free, bm25, size)
-    short = [_short(documents, lists, free, bm25, loss, bound) for bound in SHORT_BOUNDS]
+    # Of the short ones, a few that are in most lists are hubs, and no finding on length.
+    few = hubs[documents.lengths[hubs] < SHORT_BOUNDS[-1]]
+    of_short = free & ~np.isin(lists, few) if len(few) < FEWEST_SHORT else free
+    short = [_short(documents, lists, of_short, bm25, loss, bound) for bound in SHORT_BOUNDS]
     # The bound below which most is lost for certain; hubs that are as short are told in its line.
     short = [max(short, key=lambda one: one.ci99[0] * one.named)]
-    if short[0].named:
+    if short[0].named and len(few) >= FEWEST_SHORT:
         is_under = documents.lengths[hubs] < short[0].evidence["bound"]
         under, hubs = documents.names(hubs[is_under]), hubs[~is_under]
         short = [replace(short[0], evidence={**short[0].evidence, "hubs": under})]
@@ -520,9 +523,7 @@ def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: C
     short = loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
     # A cosine alone favours passages of half the words by √2.
     places, beside = short.evidence["places"], short.evidence["beside"]
-    # A few that are in most lists are hubs.
-    named = short.named and short.count >= FEWEST_SHORT
-    return replace(short, named=named and places * (1 - beside) >= SHORT_ODDS * beside * (1 - places))
+    return replace(short, named=short.named and places * (1 - beside) >= SHORT_ODDS * beside * (1 - places))
 
 
 # --- all rules --------------------------------------------------------------------------------------------------------

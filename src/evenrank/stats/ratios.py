@@ -207,7 +207,11 @@ def _undecided(selection: Selection, group: int, most: int) -> RateRatio:
     elif people + EQUAL < LEAST_PEOPLE:
         reason = f"fewer than {LEAST_PEOPLE} people"
     ratio = float(selected[group] / candidates[group] / (selected[most] / candidates[most]))
-    return RateRatio(ratio, None, round(people), reason=reason)
+    # A small share of many people is no lack of data: the interval is known.
+    many = group != most and people + EQUAL >= LEAST_PEOPLE and selection.large_enough.any()
+    return RateRatio(
+        ratio, _RatesTest.of(selection, group, most).ci95(ratio) if many else None, round(people), reason=reason
+    )
 
 
 def _compare_rates(selection: Selection, group: int, most: int) -> RateRatio:

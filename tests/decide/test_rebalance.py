@@ -360,6 +360,9 @@ def test_both_bounds() -> None:
     ):
         with pytest.raises(UnmetError, match=f"no strength of neutral reaches {message}"):
             evenrank.rebalance(RUN, scores=GROUPS, qrels=QRELS, **bounds)  # type: ignore[arg-type]
+    labels = {doc: "mf"[row % 3 == 0] for row, doc in enumerate(GROUPS.table["doc_id"].to_list())}
+    with pytest.raises(UnmetError, match=r"; no document is neutral: try fair, detconstsort or shift$"):
+        evenrank.rebalance(RUN, labels=labels, qrels=QRELS, max_bias="ARaB@10 <= 1%")
     alone = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
     both = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", min_utility="nDCG@10 >= 50%", scores=GROUPS, qrels=QRELS)
     assert alone.strength == both.strength

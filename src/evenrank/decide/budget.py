@@ -287,7 +287,11 @@ def _bound(key: str, value: object) -> tuple[float, bool]:
     """The bound, and whether it is a share of the other run's mean."""
     share = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
     if share is not None:
-        return float(share[1]) / 100, True
+        change = float(share[1])
+        if change >= 50 and share[1][0] != "+":
+            meant = f'did you mean "{change - 100:+g}%", or "+{change:g}%"?'
+            raise EvenrankError(f"{key}: a share is a change of the other run's mean, found {quoted(value)} ({meant})")
+        return change / 100, True
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST_END:
         raise EvenrankError(f'{key}: expected a number or a share such as "-2%", found {quoted(value)}')
     return float(value), False

@@ -33,7 +33,7 @@ from .order_figures import OrderFigures
 from .rebalance_lists import SHOWN, Changes, Grouping, ListGroups, untied
 from .rebalance_method import Kept, MethodOptions, applied, check_top, in_words, learnt
 from .rebalance_result import Rebalanced
-from .strength import STEPS, Strengths, Tuning, chosen_step, least_biased, usual_bias
+from .strength import STEPS, Strengths, Tuning, UnmetError, chosen_step, least_biased, usual_bias
 from .validation_queries import ValidationQueries, absence_findings, absent_queries
 
 __all__ = ["rebalance"]
@@ -196,11 +196,16 @@ def _nothing_moved(request: Request, plan: Plan, grouping: Grouping, kept: Kept)
         return "met_already" if request.max_bias else "nothing_lessened"
     if plan.strength == 0:
         return "no_strength"
-    if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
+    if _none_neutral(request, grouping):
         return "none_neutral"
     if method in ("fair", "detconstsort"):
         return "none_moved" if kept.unmet else "all_there"
     return "too_weak" if method in ("neutral", "shift") else "none_moved"
+
+
+def _none_neutral(request: Request, grouping: Grouping) -> bool:
+    """Whether the method raises neutral documents, of which there are none."""
+    return request.method.name == "neutral" and not (grouping.table.table["neutrality"] > 0).any()
 
 
 UNKNOWN_EFFECTIVENESS = (
@@ -397,7 +402,12 @@ def rebalanced(request: Request, run: Run, qrels: pl.DataFrame | None, name: str
         request.queries.check(tuning, len(queries) - tuning)
         notes.append(request.queries.note(tuning, len(queries) - tuning))
     absent_tuning, absent_others = absent.filter(absent_chosen), absent.filter(~absent_chosen)
-    plan = request.plan(grouping, restricted(run, chosen), qrels, absent_tuning)
+    try:
+        plan = request.plan(grouping, restricted(run, chosen), qrels, absent_tuning)
+    except UnmetError as error:
+        if _none_neutral(request, grouping):
+            raise UnmetError(f"{error}; no document is neutral: try fair, detconstsort or shift") from None
+        raise
     lists = grouping.lists(run)
     order, kept = applied(plan.method, lists.lists, plan.strength)
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")

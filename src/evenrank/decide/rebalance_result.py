@@ -157,9 +157,11 @@ class Rebalanced(Result):
             (f"{self._which} in the first {self.settings['depth']} ranks", f"{self.changes.documents:,}"),
         )
         table = sections = None
-        queries = self.changes.queries
+        queries = judged = self.changes.queries
         if self.audit is not None:
-            queries = min(row[3].n for row in _rows(self.audit, self.name))
+            tested = [(row[1].measure, row[3].n) for row in _rows(self.audit, self.name)]
+            queries = max(n for _, n in tested)
+            judged = min((n for measure, n in tested if not is_bias(measure)), default=queries)
         if self.audit is not None and self.changes.moved:
             table = _short(self.audit, self.name)
         if self.audit is not None:
@@ -175,7 +177,7 @@ class Rebalanced(Result):
             (*self._answer(), *self.lacks, *self._further(), *self._bounds()),
             table,
             ("● differs (p < .05, corrected)",),
-            counted(queries, "query"),
+            counted(queries, "query") + (f", {judged:,} judged" if judged < queries else ""),
             self._next(),
             plot=self._plot(),
             sections=tuple(sections or ()),

@@ -87,6 +87,7 @@ def of_table(
 
 
 TEXTS = "TSV, CSV, JSONL, Parquet or irds:NAME."
+COLLECTION = "TSV, CSV, JSONL, Parquet, irds:NAME or a folder of Markdown."
 LEXICON = "A built-in lexicon (evenrank lexicon list), or a file of word,group lines or TOML."
 STOP_WORDS = (
     "none, a file with one word per line, or english, danish, dutch, french, german, italian, norwegian, portuguese, "
@@ -104,7 +105,7 @@ File = str | PathLike[str]
 # --- texts and judgements ---------------------------------------------------------------------------------------------
 
 Collection = Annotated["TextsLike", Option(TEXTS, reads=True)]
-TheCollection = Annotated["TextsLike", Option(TEXTS, metavar="COLLECTION", reads=True)]
+TheCollection = Annotated["TextsLike", Option(COLLECTION, metavar="COLLECTION", reads=True)]
 MaybeCollection = Annotated["TextsLike | None", Option(f"The documents: {TEXTS}", reads=True)]
 Queries = Annotated["TextsLike", Option(TEXTS, reads=True)]
 TheQueries = Annotated["TextsLike", Option(TEXTS, metavar="QUERIES", reads=True)]

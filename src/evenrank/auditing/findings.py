@@ -344,12 +344,14 @@ def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterato
     for run in result.given:
         if lean is not None:
             place: Place = "answer" if only else "finding"
-            against = [] if by_relevance else beyond[run.name]
-            yield from (replace(one, place=place) for one in (leans[run.name], *against))
+            yield replace(leans[run.name], place=place)
+        yield from (one for one in by_run[run.name].differences if one.place != "answer" and one.level == "shown")
+        if lean is not None and not by_relevance:
+            yield from (replace(one, place=place) for one in beyond[run.name])
         for one in of_groups.get(run.name, ()):
             if lean is None or one.level == "shown":
                 yield replace(one, place="answer") if only and lean is None else one
-        yield from (one for one in by_run[run.name].differences if one.place != "answer")
+        yield from (one for one in by_run[run.name].differences if one.place != "answer" and one.level != "shown")
     if by_relevance or (as_ideal and len(of_groups) > 1 and _all_by_relevance(result)):
         yield _PHRASES.finding("none_beyond", level="no difference shown")
 

@@ -489,8 +489,8 @@ class Page:
         if self.table is not None:
             tables = [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
         notes = self.said("note")
-        for most, of_each, words in _SHORTER:
-            said = _paragraphs([*_first(self.said("finding"), of_each), *notes[:most]], width)
+        for most, of_each, shown, words in _SHORTER:
+            said = _paragraphs([*_first(self.said("finding"), of_each, shown), *notes[:most]], width)
             meanings = self._key(words=words)
             key = [wrapped(plain(meanings), width)] * bool(meanings)
             screen = "\n\n".join([above, *tables, *[said] * bool(said), *key])
@@ -577,15 +577,17 @@ _ON_ANY_BACKGROUND = {
     "rule": {"color": "currentColor"},
 }
 """The configuration of a plot whose text and axes take the colour of the text around it."""
-# How many notes, findings of each run, and whether the words of the table are explained: from the whole to the least.
+# How many notes, findings of each run, whether those behind its first are only what is shown, and whether the words of
+# the table are explained: from the whole to the least.
 _SHORTER = (
-    (3, None, True),
-    (2, None, True),
-    (1, None, True),
-    (0, None, True),
-    (0, 2, True),
-    (0, 1, True),
-    (0, 1, False),
+    (3, None, False, True),
+    (2, None, False, True),
+    (1, None, False, True),
+    (0, None, False, True),
+    (0, 2, False, True),
+    (0, 2, True, True),
+    (0, 2, True, False),
+    (0, 1, True, False),
 )
 _LETTERS = frozenset(string.ascii_letters + "[")
 _LONGEST_LABEL = 16
@@ -606,12 +608,14 @@ def _warnings(page: Page, width: int) -> list[str]:
     return [wrapped(plain(one.text), width) for one in page.said("warning")]
 
 
-def _first(findings: Sequence[Finding], of_each: int | None) -> list[Finding]:
-    """So many findings about each thing, those that are shown rather than others."""
-    found: dict[str, list[Finding]] = {}
+def _first(findings: Sequence[Finding], of_each: int | None, shown: bool) -> list[Finding]:
+    """So many findings about each thing, shown ones before others; ``shown``: others as its first alone."""
+    by_subject: dict[str, list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.level != "shown"):
-        found.setdefault(finding.subject, []).append(finding)
-    return [finding for finding in findings if finding in found[finding.subject][:of_each]]
+        chosen = by_subject.setdefault(finding.subject, [])
+        if not (shown and chosen and finding.level != "shown"):
+            chosen.append(finding)
+    return [finding for finding in findings if finding in by_subject[finding.subject][:of_each]]
 
 
 def _paragraphs(findings: Sequence[Finding], width: int) -> str:

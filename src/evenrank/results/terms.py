@@ -76,13 +76,10 @@ def sentence(command: str, key: str) -> str:
 def _templates() -> Mapping[str, Mapping[str, str]]:
     """The sentences that commands have under each key of a finding, by key and command."""
     by_key: dict[str, dict[str, str]] = {}
-    explained = {(kind.command, key) for kind in explanations() for key in kind.keys}
     for file in sorted((_FILES / "phrases").iterdir(), key=lambda file: file.name):
         command = file.name.removesuffix(".toml")
         for key, template in phrases(command).templates.items():
-            # Parts of other sentences, without words of their own, are left out.
-            if (command, key) in explained or re.search("[a-z]{2}", re.sub(r"\{[^}]*\}", "", template)):
-                by_key.setdefault(key, {})[command] = template
+            by_key.setdefault(key, {})[command] = template
     return by_key
 
 

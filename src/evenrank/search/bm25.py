@@ -35,8 +35,8 @@ from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
 from .analysis import STOP_WORD, Analyzer, words_digest
 from .expansion import RM3, Forward, Ints, relevance_model
 from .index_folder import (
-    Encoding,
     FirstStage,
+    HowToSearch,
     IndexWriter,
     Manifest,
     begin_digest,
@@ -185,20 +185,9 @@ class Index(FirstStage):
         postings, forward = Postings.open(manifest, len(terms)), _forward(manifest, manifest.documents)
         return cls(ids, analyzer, settings["k1"], settings["b"], postings, forward, manifest)
 
-    def _search(
-        self,
-        queries: pl.DataFrame,
-        k: int,
-        *,
-        rm3: RM3 | None,
-        weighted: bool,
-        name: str | None,
-        quiet: bool,
-        model: object,
-        encoding: Encoding | None,
-    ) -> Run:
-        refuse_model(model, encoding)
-        name, manifest = name or "bm25", self.manifest
+    def _search(self, queries: pl.DataFrame, k: int, how: HowToSearch) -> Run:
+        refuse_model(how.model, how.encoding)
+        name, rm3, weighted, manifest = how.name or "bm25", how.rm3, how.weighted, self.manifest
         if rm3 is not None and self._forward is None:
             index = "the index" if manifest is None else f"the index {manifest.path}"
             raise EvenrankError(f"{arg.rm3}: {index} does not keep each passage's words; build it again with {arg.rm3}")
@@ -230,7 +219,7 @@ class Index(FirstStage):
             return some.height, self._search_part(some, k, rm3)
 
         parts = []
-        with progress("searching", grouped.height, quiet=quiet) as advance:
+        with progress("searching", grouped.height, quiet=how.quiet) as advance:
             for size, part in self._postings.in_threads(grouped.height, k, search_some):
                 parts.append(part)
                 advance(size)

@@ -15,7 +15,6 @@ from evenrank.files import EvenrankError, MissingExtraError
 from evenrank.files.arguments import checked, seed_32
 from evenrank.files.errors import arg, quoted
 from evenrank.files.json_values import INLINE, LEFT_OUT, named
-from evenrank.files.types import Array
 from evenrank.models.vectors import Doubles, Flags, Integers, Vectors, read_vectors, row_numbers, unit_rows
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page, Section
@@ -24,9 +23,8 @@ from evenrank.results.table import Column, Table, short, shorts
 
 from .debias import Subspace, bias_subspace, specific_words
 from .debias_file import noted_inputs
+from .expansion import nearest_rows
 from .word_sets import WordSets, gender_en, load_word_sets
-
-_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +43,6 @@ class Analogy:
     robust: bool | None
 
 
-def cosines(vectors: Vectors, point: Array) -> Doubles:
-    """The cosine [V] of every word with a ``point`` [D]; 0 for a zero vector."""
-    direction = unit_rows(point[None])[0]
-    found = np.empty(len(vectors.words))
-    for start in range(0, len(found), _BLOCK):
-        block = vectors.matrix[start : start + _BLOCK]
-        length = np.sqrt(np.einsum("ij,ij->i", block, block))
-        found[start : start + _BLOCK] = block @ direction.astype(np.float32) / np.where(length > 0, length, 1)
-    return found
-
-
 @checked
 def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
     """a : b :: c : ?, by 3CosAdd (Mikolov et al. 2013): the word nearest to b − a + c by cosine, of unit vectors.
@@ -69,10 +56,9 @@ def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
 
     def answers(a: int, b: int, c: int) -> tuple[int, int]:
         u = unit_rows(vectors.matrix[[a, b, c]])
-        cosine = cosines(vectors, u[1] - u[0] + u[2])
-        free = int(cosine.argmax())
-        cosine[[a, b, c]] = -np.inf
-        return free, int(cosine.argmax())
+        point = unit_rows((u[1] - u[0] + u[2])[None]).astype(np.float32)
+        rows = nearest_rows(vectors.matrix, point, 4, "cosine")[1].tolist()
+        return rows[0], next(row for row in rows if row not in (a, b, c))
 
     first, second, third = row_of[a], row_of[b], row_of[c]
     if len(vectors.words) <= len({first, second, third}):
@@ -259,7 +245,8 @@ def evaluate_bias(
     :func:`~evenrank.search.bias_subspace` does.
     """
     settings, sets = settings or EvaluationSettings(), sets or gender_en()
-    _check_same_words(before, after)
+    if after is not None and (after.words != before.words or after.dimensions != before.dimensions):
+        raise EvenrankError("vectors before and after: expected the same words, in the same order, and dimensions")
     direction = (subspace := bias_subspace(before, sets.definitional)).basis[0]
     neutral = ~specific_words(before.words, [*sets.specific, *(word for of in sets.equalize for word in of)])
     sides = most_biased(before, direction, neutral, settings.count, settings.first)
@@ -289,17 +276,6 @@ def evaluate_bias(
         {**numbers, "explained": float(subspace.explained[0]), "sets": sets.name, "seed": settings.seed},
         _notes(subspace, len(sides[0]), settings.count),
     )
-
-
-def _check_same_words(before: Vectors, after: Vectors | None) -> None:
-    if after is None:
-        return
-    if after.words != before.words:
-        lacking = sorted(set(before.words) ^ set(after.words))
-        problem = f"{quoted(lacking[0])} is in one of them only" if lacking else "their order differs"
-        raise EvenrankError(f"vectors before and after: expected the same words, but {problem}")
-    if after.dimensions != before.dimensions:
-        raise EvenrankError(f"vectors before and after: {before.dimensions} and {after.dimensions} dimensions")
 
 
 def _notes(subspace: Subspace, found: int, count: int) -> tuple[str, ...]:

@@ -309,11 +309,11 @@ def _alone(runs: int) -> list[tuple[int, ...]]:
     return [tuple(_STEPS * (i == j) for j in range(runs)) for i in range(runs)]
 
 
-def _hundredths(weights: Array) -> tuple[int, ...]:
-    """Whole hundredths that sum to one, by largest remainder."""
-    exact = weights / weights.sum() * _STEPS
+def _hundredths(weights: Array, total: int = _STEPS) -> tuple[int, ...]:
+    """Whole hundredths that sum to ``total``, by largest remainder."""
+    exact = weights / weights.sum() * total
     whole = np.floor(exact + 1e-9).astype(int)
-    for i in np.argsort(-(exact - whole), kind="stable")[: _STEPS - whole.sum()]:
+    for i in np.argsort(-(exact - whole), kind="stable")[: total - whole.sum()]:
         whole[i] += 1
     return tuple(whole.tolist())
 
@@ -347,9 +347,5 @@ def _moved(point: tuple[int, ...], i: int, part: int) -> tuple[int, ...]:
     rest = np.array([0.0 if j == i else value for j, value in enumerate(point)])
     if not rest.sum():
         rest = np.array([float(j != i) for j in range(len(point))])
-    shared = rest / rest.sum() * (_STEPS - part)
-    whole = np.floor(shared + 1e-9).astype(int)
-    for j in [j for j in np.argsort(-(shared - whole), kind="stable") if j != i][: _STEPS - part - whole.sum()]:
-        whole[j] += 1
-    whole[i] = part
-    return tuple(whole.tolist())
+    shared = _hundredths(rest, _STEPS - part)
+    return (*shared[:i], part, *shared[i + 1 :])

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Annotated, Any, TypeVar
+from typing import IO, Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -172,6 +172,17 @@ def _is_entry(item: tuple[str, Any]) -> bool:
     return bool(_DATA.fullmatch(name)) and type(size) is int and isinstance(digest, str)
 
 
+class HowToSearch(NamedTuple):
+    """The keywords of :meth:`FirstStage.search`."""
+
+    rm3: RM3 | None
+    weighted: bool
+    name: str | None
+    quiet: bool
+    model: object
+    encoding: Encoding | None
+
+
 class FirstStage(ABC):
     """An index that is open: in a folder, its files mapped (see :func:`evenrank.open_index`), or BM25's in memory.
 
@@ -201,8 +212,8 @@ class FirstStage(ABC):
         ``encoding``: how queries are encoded. Raises EvenrankError for what a kind of index does not know; InputError
         if it is damaged or was cut since.
         """
-        how = {"rm3": rm3, "weighted": weighted, "name": name, "quiet": quiet, "model": model, "encoding": encoding}
-        search = functools.partial(self._search, as_queries(queries), k, **how)  # type: ignore[arg-type]
+        how = HowToSearch(rm3, weighted, name, quiet, model, encoding)
+        search = functools.partial(self._search, as_queries(queries), k, how)
         if self.manifest is None:
             return search()
         check_files(self.manifest)
@@ -213,18 +224,7 @@ class FirstStage(ABC):
         return replace(run, notes=notes, card={**(run.card or {}), "index": self.manifest.card()})
 
     @abstractmethod
-    def _search(
-        self,
-        queries: pl.DataFrame,
-        k: int,
-        *,
-        rm3: RM3 | None,
-        weighted: bool,
-        name: str | None,
-        quiet: bool,
-        model: object,
-        encoding: Encoding | None,
-    ) -> Run:
+    def _search(self, queries: pl.DataFrame, k: int, how: HowToSearch) -> Run:
         """The run, without what is said of the index itself."""
 
     @functools.cached_property

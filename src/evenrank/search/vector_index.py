@@ -23,8 +23,7 @@ from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder, f
 
 from .encoded_windows import BATCHES, LARGEST_HALF, encode_windows, read_rows
 from .exact_search import Floats, Halves, Ints, search_exact
-from .expansion import RM3
-from .index_folder import Encoding, FirstStage, IndexWriter, Manifest, begin_digest
+from .index_folder import Encoding, FirstStage, HowToSearch, IndexWriter, Manifest, begin_digest
 from .mapped import Texts, read_turns
 from .postings import Batch, Gathered, Postings, found_rows, new_postings, run_table
 
@@ -61,30 +60,19 @@ class VectorIndex(FirstStage):
             self._encoder = (wanted, self._load(model, how))
         return self._encoder[1]
 
-    def _search(
-        self,
-        queries: pl.DataFrame,
-        k: int,
-        *,
-        rm3: RM3 | None,
-        weighted: bool,
-        name: str | None,
-        quiet: bool,
-        model: object,
-        encoding: Encoding | None,
-    ) -> Run:
-        for option, given in (("rm3", rm3 is not None), ("weighted", weighted)):
+    def _search(self, queries: pl.DataFrame, k: int, how: HowToSearch) -> Run:
+        for option, given in (("rm3", how.rm3 is not None), ("weighted", how.weighted)):
             if given:
                 raise EvenrankError(
                     f"{arg(option)}: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
                 )
-        encoder = self.encoder(model, encoding)
-        name = name or encoder.name
-        with progress("encoding queries", queries.height, quiet=quiet) as advance:
+        encoder = self.encoder(how.model, how.encoding)
+        name = how.name or encoder.name
+        with progress("encoding queries", queries.height, quiet=how.quiet) as advance:
             rows = encoder.queries(queries["text"].to_list())
             advance(queries.height)
         _check_queries(rows, encoder.name)
-        found, own = self._first(rows, k, quiet)
+        found, own = self._first(rows, k, how.quiet)
         prompt = encoder.query_prompt
         empty = int((queries["text"].str.strip_chars() == "").sum())
         if empty:

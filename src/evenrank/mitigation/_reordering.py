@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.stats import binom
 
 from evenrank.files.types import Array
 
@@ -17,8 +18,6 @@ _ROUNDING = 1e-9
 """A share of a number of documents this close to a whole number is one: 0.29 · 100 is 28.999999999999996."""
 _NARROWEST = 1e-16
 """The width of the interval for α at which fairsearchcore stops."""
-_NEARLY = 1 - 3.3e-16
-"""What scipy, and so fairsearchcore, lets rounding take from a distribution: F(0; 1, 0.9) reaches α = 0.1."""
 
 
 def falling(offsets: Array, values: Array) -> Array:
@@ -161,25 +160,9 @@ def shares_unmet(offsets: Array, group: Array, shares: Array, top: int, order: A
 
 
 def _minimum(p: float, alpha: float, size: int) -> Array:
-    """The least m with F(m; n, p) ≥ alpha for n = 1 … size.
-
-    F(m; n + 1) = F(m; n) − p · f(m; n): distribution and probability at the quantile are carried from n to n + 1.
-    """
-    table, m = [], 0
-    below, at = 1.0, 1.0  # F(m; n, p) and f(m; n, p)
-    for n in range(1, size + 1):
-        if alpha > 0 and p >= 1:
-            m = n
-        elif alpha > 0:
-            below -= p * at
-            at *= (1 - p) * (n / (n - m))
-            below = at if m == 0 else below
-            if below < alpha * _NEARLY and m < n:
-                at *= (n - m) / (m + 1) * (p / (1 - p))
-                m += 1
-                below = 1.0 if m == n else below + at
-        table.append(m)
-    return np.array(table, np.int64)
+    """The least m with F(m; n, p) ≥ alpha for n = 1 … size."""
+    table: Array = np.maximum(binom.ppf(alpha, np.arange(1, size + 1), p), 0).astype(np.int64)
+    return table
 
 
 def _failing(p: float, table: Array) -> float:
@@ -238,17 +221,15 @@ def adjusted_table(share: float, size: int, alpha: float) -> MTable:
     """
     p = min(max(share, 0.0), 1.0)
 
-    def table_at(value: float, *known: MTable) -> MTable:
+    def table_at(value: float) -> MTable:
         minimum = _minimum(p, value, size)
-        total = int(minimum.sum())
-        fails = next((neighbour.fail_probability for neighbour in known if neighbour.total == total), None)
-        return MTable(minimum, value, _failing(p, minimum) if fails is None else fails)
+        return MTable(minimum, value, _failing(p, minimum))
 
     low, high = table_at(0.0), table_at(alpha)
     middle = table_at(alpha / 2)
     while low.total < high.total and middle.fail_probability != alpha:
         low, high = (middle, high) if middle.fail_probability < alpha else (low, middle)
-        middle = table_at((low.alpha + high.alpha) / 2, low, high)
+        middle = table_at((low.alpha + high.alpha) / 2)
         nearer = min(low, high, key=lambda end: abs(end.fail_probability - alpha))
         if high.total - low.total == 1 or high.alpha - low.alpha <= _NARROWEST:
             return nearer

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -201,16 +201,18 @@ def write_negatives(
     # Each file's errors in its own context; no file gets its name before all are written.
     with atomic_path(outputs[0]) as data:
         with progress("queries", quiet=quiet) as advance, TableWriter(data, form) as writer:
-            lists = _counted(map(sampler.lists, whole_queries(first_stage.table)), advance)
-            if format == "groups":
-                for chunk in lists:
+            every = []
+            for part in whole_queries(first_stage.table):
+                chunk = sampler.lists(part)
+                advance(chunk["query_id"].n_unique())
+                if format == "groups":
                     writer.write(id_table(chunk, documents))
-                sampler.check()
-            else:
+                else:
+                    every.append(chunk)
+            sampler.check()
+            if format != "groups":
                 assert texts is not None
                 assert documents_in is not None
-                every = list(lists)
-                sampler.check()
                 write_texts(every, writer, format, n, documents_in, texts)
         if not writer.rows:
             raise EvenrankError(
@@ -235,12 +237,6 @@ def _check_given(source: GroupSource, queries: object, format: str) -> None:
         )
     if queries is None and format != "groups":
         raise EvenrankError(f"{arg('format', format)}: the queries' texts are needed: give {arg.queries}")
-
-
-def _counted(lists: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> Iterator[pl.DataFrame]:
-    for chunk in lists:
-        advance(chunk["query_id"].n_unique())
-        yield chunk
 
 
 def stream_negatives(

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "MODES",
     "Mode",
     "Rotated",
     "cut_of",
@@ -67,7 +66,6 @@ __all__ = [
 ]
 
 Mode = Literal["word", "sentence"]
-MODES = ("word", "sentence")
 _WORD = re.compile(r"\S+")
 _OTHER_SPACE = r"[\s\x1c-\x1f&&[^ ]]"
 """What separates words (of ``str.split``) beside spaces."""

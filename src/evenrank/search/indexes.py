@@ -151,8 +151,9 @@ def retrieve(
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
     descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.
 
-    Raises EvenrankError for a setting or a weight out of range, for settings of BM25 beside an index, which has its own,
-    and if no query has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
+    Raises EvenrankError for a setting or a weight out of range, for settings of BM25 beside an index, which has its
+    own, and if no query has a result; InputError for a collection that cannot be read and an index that is unfinished
+    or damaged.
     """
     require("a search", "search", *FAST)
     if is_index(collection):

@@ -16,7 +16,7 @@ import polars as pl
 
 from evenrank.files import Run
 from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
-from evenrank.probes.position_curve import Versions, position_curve
+from evenrank.probes.position_curve import position_curve
 from evenrank.probes.sensitivity import too_little_read, words_read
 from evenrank.probes.sentence_moves import SentenceMoves, sentence_moves
 
@@ -98,9 +98,9 @@ class Sample:
     read: int | None = None
 
     @property
-    def difference(self) -> Versions:
+    def difference(self) -> Floats:
         """What is tested."""
-        return self.of.moves.of(self.answer - self.control)
+        return self.of.moves.at_places(self.answer - self.control)
 
 
 Effect = Callable[[np.random.Generator, Passages, Floats], Floats]

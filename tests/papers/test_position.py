@@ -339,7 +339,7 @@ def test_a_collapse_is_no_smaller_mats(done: Done, monkeypatch: pytest.MonkeyPat
     study = done[0]
     kinds = iter([Found(0.9, 0.2), Found(0.998, 0.002), Found(0.9, 0.2)])
     levels = iter([0.1, 0.99, 0.1])
-    monkeypatch.setattr(position, "sampled_words", lambda *_, **__: type("W", (), {"arrays": ()}))
+    monkeypatch.setattr(position, "sampled_words", lambda *_, **__: ((), ""))
     monkeypatch.setattr(position, "term_similarity", lambda *_, **__: next(kinds))
     monkeypatch.setattr(position, "different_terms", lambda *_: np.full(2, next(levels)))
     figures = Figures(False)

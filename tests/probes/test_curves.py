@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,32 +15,27 @@ from evenrank.probes.position_curve import (
     Floats,
     Ints,
     PositionCurve,
-    Versions,
     contrast_weights,
     place_weights,
     position_curve,
     version_shapes,
 )
-
-
-def versions(rows: Floats) -> Versions:
-    """A version per place."""
-    return Versions(rows, np.zeros(len(rows), np.int64), np.eye(rows.shape[1])[None])
+from evenrank.probes.sentence_moves import SentenceMoves
 
 
 def test_contrasts_by_hand() -> None:
     # Two queries over 0, .5, 1: first − last 1 and −1, ends − middle 0 and .5 − .2 = .3.
-    found = position_curve(versions(np.array([[1.0, 0.5, 0.0], [0.0, 0.2, 1.0], [np.nan, 1.0, 1.0]])))
+    found = position_curve(np.array([[1.0, 0.5, 0.0], [0.0, 0.2, 1.0], [np.nan, 1.0, 1.0]]))
     assert (found.n, found.means.tolist()) == (2, [0.5, 0.35, 0.5])
     assert found.first_last.mean == 0
     assert found.ends_middle.mean == pytest.approx(0.15)
     # Over 0, ⅓, ⅔, 1 the middle is the mean of the two.
     assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([2, 0, 1, -1])
     assert contrast_weights(2)[1].tolist() == [0, 0]
-    assert position_curve(versions(np.zeros((20, 2)))).ends_middle.reason == "two places have no middle"
+    assert position_curve(np.zeros((20, 2))).ends_middle.reason == "two places have no middle"
     # The signs: higher at first is positive, and so is higher at the ends.
     for row, expected in (([2.0, 1, 0], (2, 0)), ([1.0, 0, 1], (0, 1))):
-        found = position_curve(versions(np.array([row] * 3)))
+        found = position_curve(np.array([row] * 3))
         assert (found.first_last.mean, found.ends_middle.mean) == expected
 
 
@@ -63,8 +59,9 @@ def test_versions_that_make_places() -> None:
     # Of 3 others the middle is made of two versions; those that a passage does not have are none of its values.
     needed, shape, weights = version_shapes(np.array([3, 2]), 3)
     assert [one.tolist() for one in needed] == [[0, 1, 2], [0, 1, 2, 3]]
-    made = Versions(np.array([[1.0, 2, 4, 8], [1, 2, 3, np.nan]]), shape, weights)
-    assert made.at_places().tolist() == [[1, 3, 8], [1, 2, 3]]
+    none = np.empty((2, 0), np.int64)
+    moves = SentenceMoves(none, none, none, none, shape, weights, pl.DataFrame())
+    assert moves.at_places(np.array([[1.0, 2, 4, 8], [1, 2, 3, np.nan]])).tolist() == [[1, 3, 8], [1, 2, 3]]
 
 
 def slow(values: Floats, passages: Ints) -> tuple[float, float, float]:
@@ -84,7 +81,7 @@ def test_contrasts_against_slow_ones() -> None:
     rng = np.random.default_rng(4)
     passages = np.repeat(np.arange(40), rng.integers(1, 5, 40))
     rows = rng.normal(np.array([0.5, 0, 0.4]), 1, (len(passages), 3))
-    found = position_curve(versions(rows), clusters=passages)
+    found = position_curve(rows, clusters=passages)
     p_values = []
     for one, values in ((found.first_last, rows[:, 0] - rows[:, 2]),
                         (found.ends[0], rows[:, 0] - rows[:, 1]),
@@ -105,13 +102,13 @@ def test_contrasts_against_slow_ones() -> None:
 def test_queries_of_one_passage_are_one_unit() -> None:
     rng = np.random.default_rng(3)
     rows = rng.normal(np.array([0, 0, 0.4]), 1, (30, 3))
-    one = position_curve(versions(rows))
-    together = position_curve(versions(np.repeat(rows, 4, axis=0)), clusters=np.repeat(np.arange(30), 4))
+    one = position_curve(rows)
+    together = position_curve(np.repeat(rows, 4, axis=0), clusters=np.repeat(np.arange(30), 4))
     assert np.array(together.ci95) == pytest.approx(np.array(one.ci95))
     # Bands do not count how unequal passages are: of values far from 0, one has most of the queries.
     passages = np.repeat(np.arange(20), [20, *[1] * 19])
     rows = 10 + 0.1 * np.random.default_rng(0).normal(size=(20, 3))[passages]
-    assert all(high - low < 0.2 for low, high in position_curve(versions(rows), clusters=passages).ci95)  # type: ignore[misc]
+    assert all(high - low < 0.2 for low, high in position_curve(rows, clusters=passages).ci95)  # type: ignore[misc]
 
 
 def test_u_shapes_and_lines_are_found() -> None:
@@ -121,14 +118,14 @@ def test_u_shapes_and_lines_are_found() -> None:
     noise = 0.3 * rng.normal(size=(20, 5))[passages] + 0.3 * rng.normal(size=(len(passages), 5))
 
     def of(shape: list[float]) -> PositionCurve:
-        return position_curve(versions(np.array(shape) + noise), clusters=passages)
+        return position_curve(np.array(shape) + noise, clusters=passages)
 
     hump = of([0.51, 0.3, 0.06, 0.3, 0.51])
     assert (hump.first_last.verdict, hump.ends_middle.verdict) == ("no difference shown", "shown")
     line = of([0.6, 0.45, 0.3, 0.15, 0.0])
     assert (line.first_last.verdict, line.ends_middle.verdict) == ("shown", "no difference shown")
     # A score that never changes is no difference.
-    found = position_curve(versions(np.zeros((20, 3)) + np.array([1e-12, 0, 0])))
+    found = position_curve(np.zeros((20, 3)) + np.array([1e-12, 0, 0]))
     assert (found.first_last.verdict, found.first_last.p, found.first_last.mean) == ("no difference shown", 1.0, 0.0)
-    few = position_curve(versions(np.zeros((14, 3))))
+    few = position_curve(np.zeros((14, 3)))
     assert (few.first_last.verdict, few.first_last.p) == ("no difference shown", None)

@@ -17,7 +17,7 @@ from early_ranker import Early, collection_of, command, sensitivity
 from evenrank.files import EvenrankError, as_run
 from evenrank.files.json_values import json_values
 from evenrank.files.squad import load_squad
-from evenrank.probes.position_curve import Versions, position_curve
+from evenrank.probes.position_curve import position_curve
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, too_little_read, words_read
 from evenrank.results.finding import Finding
 
@@ -144,8 +144,7 @@ def test_what_the_contrasts_say() -> None:
     rows -= rows.mean(axis=0)
 
     def said(*shape: float, rows: np.ndarray = rows) -> list[Finding]:
-        versions = Versions(rows + np.array(shape) + 0.5, np.zeros(len(rows), np.int64), np.eye(3)[None])
-        curve = position_curve(versions)
+        curve = position_curve(rows + np.array(shape) + 0.5)
         one = Curves(curve, curve, curve)
         moved = MovedAnswers(one, one, curve.first_last, curve.first_last, None, 40, 40, 0, 0)
         *contrasts, _, reads = SensitivityResult("x", 40, 40, 0, 0.5, moved, None, {}).findings

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.probes.position_curve import Versions, position_curve
+from evenrank.probes.position_curve import position_curve
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.result import Result
@@ -77,8 +77,7 @@ def alike(_: Path) -> Result:
 
 def moved(_: Path) -> Result:
     rng = np.random.default_rng(0)
-    rows = [Versions(rng.random((40, 11)), np.zeros(40, np.int64), np.eye(11)[None]) for _ in range(3)]
-    one = Curves(*(position_curve(versions) for versions in rows))
+    one = Curves(*(position_curve(rng.random((40, 11))) for _ in range(3)))
     of = estimate(rng.random(40), unit="passages")
     answers = MovedAnswers(one, one, of, of, np.arange(11), 40, 40, 20, 1)
     return SensitivityResult(EVIL, 60, 30, 2, 0.5, answers, 3, {}, notes=(EVIL,))

@@ -451,9 +451,9 @@ class PositionStudy(Study[PositionSettings, Collection]):
         models["untrained"] = self.started(seed, KERNEL)
         pairs = wanted.get("min_pairs", 5)
         for training, model in models.items():
-            words = sampled_words(model, collection, passages=wanted["passages"])
-            found = term_similarity(*words.arrays, min_pairs=pairs, min_terms=wanted["min_terms"])
-            apart = float(np.nanmean(different_terms(*words.arrays)[: found.delta_max + 1]))
+            words, _ = sampled_words(model, collection, passages=wanted["passages"])
+            found = term_similarity(*words, min_pairs=pairs, min_terms=wanted["min_terms"])
+            apart = float(np.nanmean(different_terms(*words)[: found.delta_max + 1]))
             room = float(found.ats[0]) - apart
             values = {
                 "MATS": found.mats,

@@ -147,7 +147,8 @@ def placebo_of_words(
     if not len(rows):
         return Edited(texts, made)
     changed = []
-    words = _words_of(lexicon)
+    # What a placebo never writes as a name: the words of phrases too.
+    words = frozenset(word for key in lexicon.entries("word") for word in key)
     chosen = table[rows].select("doc_id", "text")
     for row, (doc_id, text) in zip(rows.tolist(), chosen.iter_rows(), strict=True):
         of_queries = asked.get(doc_id, frozenset())
@@ -169,11 +170,6 @@ def placebo_of_words(
         changed.append(_replaced(text, places))
     written = texts.clone().scatter(rows, pl.Series(changed, dtype=pl.String))
     return Edited(written, made, short=int((made < edits).sum()))
-
-
-def _words_of(lexicon: Lexicon) -> frozenset[str]:
-    """All words of the entries, those of phrases too: what a placebo never writes as a name."""
-    return frozenset(word for key in lexicon.entries("word") for word in key)
 
 
 def _drawn(places: list[Place], wanted: int, draw: int) -> list[Place]:

@@ -56,9 +56,8 @@ class PositionCurve:
     means are .8, .4 and .6; first − last is .2 and ends − middle .3.
 
     >>> import numpy as np
-    >>> from evenrank.probes.position_curve import Versions, position_curve
-    >>> values = np.array([[0.9, 0.5, 0.7], [0.7, 0.3, 0.5]])
-    >>> found = position_curve(Versions(values, np.zeros(2, np.int64), np.eye(3)[None]))
+    >>> from evenrank.probes.position_curve import position_curve
+    >>> found = position_curve(np.array([[0.9, 0.5, 0.7], [0.7, 0.3, 0.5]]))
     >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle)]
     [0.2, 0.3]
     """
@@ -123,29 +122,12 @@ def version_shapes(others: Ints, places: int) -> tuple[list[Ints], Ints, Floats]
     return needed, shape, weights
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """Values of the versions of passages: ``values`` [Q, K], NaN where a passage has fewer; ``shape`` [Q]: the row of
-    ``weights`` [S, P, K] that makes places of them."""
-
-    values: Floats
-    shape: Ints
-    weights: Floats
-
-    def at_places(self) -> Floats:
-        """The values at the places [Q, P]; NaN for a query with an undefined value."""
-        filled = np.where(self.weights[self.shape].any(axis=1), self.values, 0.0)
-        found: Floats = np.einsum("qk,qpk->qp", filled, self.weights[self.shape])
-        return found
-
-
-def position_curve(versions: Versions, *, clusters: Ints | None = None, why: str | None = None) -> PositionCurve:
-    """The curve of the values over places; queries with an undefined value are left out.
+def position_curve(at: Floats, *, clusters: Ints | None = None, why: str | None = None) -> PositionCurve:
+    """The curve of the values ``at`` places [Q, P]; queries with an undefined value are left out.
 
     ``clusters`` [Q], whole numbers: the passage of each query (None: each has its own). ``why``: a reason to tell
     nothing of the contrasts.
     """
-    at = versions.at_places()
     known = np.asarray(~np.isnan(at).any(axis=1))
     count = at.shape[1]
     rows, n = np.empty((0, count)), int(known.sum())

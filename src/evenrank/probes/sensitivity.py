@@ -269,7 +269,7 @@ def moved_answers(
     why = too_little_read(read, passages, reader.scorer.facts().get("reads"))
 
     def curves(rows: Ints | slice) -> Curves:
-        versions = (moves.of(values, rows) for values in (*sides, sides[0] - sides[1]))
+        versions = (moves.at_places(values, rows) for values in (*sides, sides[0] - sides[1]))
         return Curves(*(position_curve(one, clusters=clusters[rows], why=why) for one in versions))
 
     def beyond_control(column: int | Ints) -> Estimate:

@@ -14,7 +14,7 @@ import polars as pl
 from evenrank.files.sentences import sentence_spans
 from evenrank.mitigation.rotation import draw, mixed_seed
 
-from .position_curve import Floats, Ints, Versions, version_shapes
+from .position_curve import Floats, Ints, version_shapes
 from .sentences import holding
 
 LEAST_OTHERS = 2
@@ -27,8 +27,8 @@ class SentenceMoves:
 
     ``rows`` [M]: their rows in the table of answers. ``answer``, ``control`` [M, K]: the text of each version, a row of
     ``texts`` (``doc_id``, ``text``, all distinct), −1 for the passage as it is (at the answer's own place), −2
-    beyond a passage's versions; ``shape`` [M], ``weights``: as in :class:`Versions`. ``ends`` [M, K]: where the answer
-    ends, in characters.
+    beyond a passage's versions; ``shape`` [M]: the row of ``weights`` [S, P, K] that makes places of them. ``ends``
+    [M, K]: where the answer ends, in characters.
     """
 
     rows: Ints
@@ -39,9 +39,11 @@ class SentenceMoves:
     weights: Floats
     texts: pl.DataFrame
 
-    def of(self, values: Floats, rows: Ints | slice = slice(None)) -> Versions:
-        """Values [M, K] of the versions, of some rows."""
-        return Versions(values[rows], self.shape[rows], self.weights)
+    def at_places(self, values: Floats, rows: Ints | slice = slice(None)) -> Floats:
+        """The values at the places [·, P] of some rows, from those of the versions [M, K]; NaN for an undefined one."""
+        weights = self.weights[self.shape[rows]]
+        at: Floats = np.einsum("qk,qpk->qp", np.where(weights.any(axis=1), values[rows], 0.0), weights)
+        return at
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,7 +294,7 @@ def position_similarity(
     measured = {"min_pairs": min_pairs, "min_terms": min_terms, "cap": cap}
     settings = {"passages": passages, "max_words": max_words, **measured}
     made = Provenance("evenrank.position_similarity").add_model("model", model).add("collection", collection).ahead()
-    words = sampled_words(
+    words, what = sampled_words(
         model,
         collection,
         passages=passages,
@@ -304,9 +304,9 @@ def position_similarity(
         seed=seed,
         quiet=quiet,
     )
-    with progress("terms", int(words.terms.max(initial=-1)) + 1, quiet=quiet) as advance:
+    with progress("terms", int(words[1].max(initial=-1)) + 1, quiet=quiet) as advance:
         similarity = term_similarity(
-            *words.arrays,
+            *words,
             min_pairs=min_pairs,
             min_terms=min_terms,
             cap=cap,
@@ -315,27 +315,8 @@ def position_similarity(
         )
     inputs = {"collection": os.fspath(collection)} if isinstance(collection, str | os.PathLike) else {}
     return SimilarityResult(
-        model, words.what, similarity, {"model": model, **inputs, **settings, "seed": seed}, provenance=made
+        model, what, similarity, {"model": model, **inputs, **settings, "seed": seed}, provenance=made
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SampledWords:
-    """The words of sampled passages, each row an occurrence: its vector [N, d], term id, position and passage [N].
-
-    Rows with the term −1 are no words. what: what the vectors are.
-    """
-
-    vectors: NDArray[np.float32]
-    terms: NDArray[np.int64]
-    places: NDArray[np.int64]
-    passages: NDArray[np.int64]
-    what: str
-
-    @property
-    def arrays(self) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The four arrays in this order."""
-        return self.vectors, self.terms, self.places, self.passages
 
 
 def sampled_words(
@@ -348,8 +329,12 @@ def sampled_words(
     device: str | None = None,
     seed: int = 0,
     quiet: bool = True,
-) -> SampledWords:
-    """A model's contextual vectors of the words of a seeded sample of passages; as in :func:`position_similarity`."""
+) -> tuple[tuple[NDArray[np.float32], Ints, Ints, Ints], str]:
+    """A model's contextual vectors of the words of a seeded sample of passages; as in :func:`position_similarity`.
+
+    Returns, each row an occurrence, its vector [N, d], term id (−1: no word), position and passage [N]; and what the
+    vectors are.
+    """
     from evenrank.models.word_encoders import sample_passages, word_encoder, word_vectors
 
     encoder = word_encoder(model, device=device, max_words=max_words)
@@ -370,7 +355,7 @@ def sampled_words(
     for row, found in enumerate(words):
         terms[row, : len(found)] = [ids.setdefault(word, len(ids)) for word in found]
     owners, places = np.indices(terms.shape)
-    return SampledWords(vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel(), encoder.what)
+    return (vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel()), encoder.what
 
 
 def _counted(batches: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> Iterator[pl.DataFrame]:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.files import EvenrankError, InputError, Run, as_collection, read_texts
-from evenrank.files.convert import Strings, is_path, strings
+from evenrank.files.convert import Strings, first_of, is_path, strings
 from evenrank.files.errors import arg, quoted, readable
 from evenrank.files.irds import is_identifier
 from evenrank.files.reading import file_system
@@ -130,9 +130,6 @@ def spread(scores: Floats, query: Ints) -> Floats:
     return np.where(most - least > _EQUAL * largest, deviation, np.nan)
 
 
-_SHOWN = 5
-
-
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A variant of the passages of a list.
@@ -209,12 +206,9 @@ def _texts_by_passage(name: str, given: object, listed: ProbedList) -> pl.Series
     found = wanted.to_frame().join(known, on="doc_id", how="left", maintain_order="left")
     missing = found.filter(pl.col("text").is_null())["doc_id"].unique(maintain_order=True)
     if len(missing):
-        first = ", ".join(quoted(one) for one in missing.head(_SHOWN))
         place = "the variant" if isinstance(source, pl.DataFrame) else os.fspath(source)
         some = f"{len(missing):,} of {counted(wanted.n_unique(), 'passage')} of the list"
-        raise EvenrankError(
-            f"{name}: {some} {are(len(missing))} not in {place}: {first}{', …' if len(missing) > _SHOWN else ''}"
-        )
+        raise EvenrankError(f"{name}: {some} {are(len(missing))} not in {place}: {first_of(missing)}")
     return found["text"]
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,7 +41,6 @@ from evenrank.files import (
     scan_collection,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import is_path
 from evenrank.files.errors import quoted
 from evenrank.files.progress import progress
 from evenrank.files.streams import TableWriter, check_tsv_ids, form_of
@@ -212,8 +211,6 @@ class Edits:
 
 
 Path = str | os.PathLike[str]
-Batches = Callable[[], Iterable[pl.DataFrame]]
-"""Reads the collection, in batches with ``doc_id`` and ``text``; may be called more than once."""
 _BATCH = 1 << 14
 
 
@@ -278,8 +275,7 @@ def variants(
         made.ahead(True)
     texts = as_collection(collection)
     with progress("documents", quiet=quiet) as advance:
-        batches = partial(scan_collection, texts) if is_path(texts) else partial(_slices, texts)
-        done = _varied(batches, edits, out, advance)
+        done = variant_of(texts, edits, out, advance)
     if out is not None:
         values = {"evenrank": __version__, **done.to_dict(), "provenance": made.to_dict()}
         with atomic_path(manifest_of(out)) as part:
@@ -287,20 +283,12 @@ def variants(
     return done
 
 
-def variant_of(passages: pl.DataFrame, edits: Edits) -> Varied:
-    """A variant of passages (``doc_id``, ``text``) in memory."""
-    return _varied(partial(_slices, passages), edits)
-
-
-def _slices(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    return table.iter_slices(_BATCH)
-
-
-def _varied(
-    batches: Batches, edits: Edits, out: Path | None = None, advance: Callable[[int], None] = lambda _: None
+def variant_of(
+    texts: Path | pl.DataFrame, edits: Edits, out: Path | None = None, advance: Callable[[int], None] = lambda _: None
 ) -> Varied:
-    """The variant: written to ``out``, or without it in memory. Raises EvenrankError, writing nothing, if nothing was
-    changed: what equals the original is no variant of it."""
+    """The variant of a file, or of passages (``doc_id``, ``text``): written to ``out``, or without it in memory. Raises
+    EvenrankError, writing nothing, if nothing was changed: what equals the original is no variant of it."""
+    batches = partial(texts.iter_slices, _BATCH) if isinstance(texts, pl.DataFrame) else partial(scan_collection, texts)
     if edits.form in ("name", "any"):
         edits = replace(edits, names=Names.counted(batches()))
     notes = () if edits.lexicon is None else language_notes(batches(), edits.lexicon)

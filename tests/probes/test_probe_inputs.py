@@ -159,7 +159,7 @@ def test_a_sample_of_queries() -> None:
     run, qrels = as_run(RUN), as_qrels(judged)
     lists = [ProbedList.of(run, qrels, 8, EIGHT, QUERIES, 1, seed).table["query_id"].unique() for seed in range(20)]
     assert {tuple(drawn) for drawn in lists} == {("q1",), ("q2",), ("q3",)}
-    assert ProbedList.of(None, qrels, 8, EIGHT, QUERIES, 2, 0).size == 2
+    assert ProbedList.of(None, qrels, 8, EIGHT, QUERIES, 2, 0).table.height == 2
 
 
 # --- scores that do not vary ------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import binom
 
 from evenrank.files.types import Array
+from evenrank.stats.shares import binomial_quantiles
 
 _ROUNDING = 1e-9
 """A share of a number of documents this close to a whole number is one: 0.29 · 100 is 28.999999999999996."""
@@ -159,12 +159,6 @@ def shares_unmet(offsets: Array, group: Array, shares: Array, top: int, order: A
     return np.bincount(list_of[missed & (rank < top)], minlength=len(offsets) - 1)
 
 
-def _minimum(p: float, alpha: float, size: int) -> Array:
-    """The least m with F(m; n, p) ≥ alpha for n = 1 … size."""
-    table: Array = np.maximum(binom.ppf(alpha, np.arange(1, size + 1), p), 0).astype(np.int64)
-    return table
-
-
 def _failing(p: float, table: Array) -> float:
     """The probability that a list of independent draws with ``p`` falls below ``table`` before its last place.
 
@@ -222,7 +216,7 @@ def adjusted_table(share: float, size: int, alpha: float) -> MTable:
     p = min(max(share, 0.0), 1.0)
 
     def table_at(value: float) -> MTable:
-        minimum = _minimum(p, value, size)
+        minimum = binomial_quantiles(value, np.arange(1, size + 1), p)
         return MTable(minimum, value, _failing(p, minimum))
 
     low, high = table_at(0.0), table_at(alpha)

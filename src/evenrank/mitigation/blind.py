@@ -22,10 +22,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted
 from evenrank.files.tokens import tokenize
 from evenrank.groups import Scoring, gendered_spans, score_texts
 
@@ -34,41 +33,38 @@ MASK = "[MASK]"
 
 
 @checked
-def mask_texts(texts: pl.Series, *, scoring: Scoring, mask: str = MASK) -> pl.Series:
-    """The texts [N] with ``mask`` in place of each lexicon entry that counting finds; everything else is unchanged.
+def mask_texts(texts: pl.Series, *, scoring: Scoring) -> pl.Series:
+    """The texts [N] with ``[MASK]`` in place of each lexicon entry that counting finds; everything else is unchanged.
 
     An entry of several words becomes one mask. A text without an entry is returned unchanged, so masking twice equals
-    masking once. Raises EvenrankError for a mask that the lexicon counts.
+    masking once.
     """
-    counted = score_texts(_table(pl.Series([mask])), scoring)
-    if any(counted[f"count_{group}"].sum() for group in scoring.lexicon.groups):
-        raise EvenrankError(f"mask: {quoted(mask)} is counted by the lexicon {scoring.lexicon.name} itself")
-    scores = score_texts(_table(texts), scoring)
-    found = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups)).to_series()
-    # Only texts with an entry are read word by word.
-    rows = np.flatnonzero(found.to_numpy() > 0)
+    rows = with_entries(texts, scoring)
     if not len(rows):
         return texts
-    masked = [_masked(text, scoring, mask) for text in texts.gather(rows)]
     # scatter works in place.
-    return texts.clone().scatter(rows, masked)
+    return texts.clone().scatter(rows, [_masked(text, scoring) for text in texts.gather(rows)])
 
 
-def blind(table: pl.DataFrame, scoring: Scoring, *, mask: str = MASK) -> pl.DataFrame:
+def with_entries(texts: pl.Series, scoring: Scoring) -> NDArray[np.int64]:
+    """The numbers of the texts in which counting finds an entry: the others need not be read word by word."""
+    table = pl.DataFrame({"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": texts})
+    scores = score_texts(table, scoring)
+    found = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups)).to_series()
+    return np.flatnonzero(found.to_numpy() > 0)
+
+
+def blind(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     """A table of queries or passages with its column ``text`` masked (see :func:`mask_texts`)."""
-    return table.with_columns(mask_texts(table["text"], scoring=scoring, mask=mask).alias("text"))
+    return table.with_columns(mask_texts(table["text"], scoring=scoring).alias("text"))
 
 
-def _table(texts: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame({"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": texts})
-
-
-def _masked(text: str, scoring: Scoring, mask: str) -> str:
+def _masked(text: str, scoring: Scoring) -> str:
     if scoring.tokens == "whitespace":
         entries = scoring.lexicon.entries("whitespace")
-        return " ".join(mask if tuple(tokenize(word, "whitespace")) in entries else word for word in text.split(" "))
+        return " ".join(MASK if tuple(tokenize(word, "whitespace")) in entries else word for word in text.split(" "))
     parts, end = [], 0
     for start, stop, _ in gendered_spans(text, scoring.lexicon):
-        parts += [text[end:start], mask]
+        parts += [text[end:start], MASK]
         end = stop
     return "".join([*parts, text[end:]])

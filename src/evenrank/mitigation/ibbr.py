@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -220,24 +220,6 @@ def delta_aprf(prf: Tensor, defined: Tensor) -> float:
 Summary = tuple[Tensor, ...]
 
 
-class BatchTerm(Protocol):
-    """A term that is no mean over queries: a function of a differentiable summary of every query of the batch."""
-
-    def summarize(
-        self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor, values: Tensor | None = None
-    ) -> Summary:
-        """What the term needs of each query: [F, B] tensors, of which the first carries the gradient."""
-
-    def loss(self, summary: Summary) -> Tensor:
-        """The term of the queries summarized; queries of zeros alone are padding."""
-
-    def applies(self, summary: Summary) -> bool:
-        """Whether the term acts on these queries, and an automatic weight adapts to it."""
-
-    def delta_aprf(self, summary: Summary) -> float:
-        """ΔA-PRF of the queries; NaN where undefined."""
-
-
 @dataclass(frozen=True, slots=True)
 class StepFigures:
     """The figures of one step, for each of A attributes.
@@ -404,6 +386,10 @@ class FunctionTerm:
     def _pairwise(self, summary: Summary) -> Pairwise:
         scores, relevance, sides, mask = (column.detach().T for column in summary[:4])
         return Pairwise.of(scores, relevance, sides, mask > 0)
+
+
+BatchTerm = IBBR | FunctionTerm
+"""A term that is no mean over queries: a function of a differentiable summary of every query of the batch."""
 
 
 def term_settings(term: BatchTerm, weight: FixedWeight) -> dict[str, object]:

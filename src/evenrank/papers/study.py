@@ -188,6 +188,7 @@ class Study(Generic[S, D]):
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say
         self._whole = settings
+        self._made: dict[tuple[object, ...], D] = {}
 
     def narrow(self, only: Sequence[str]) -> None:
         """From now on runs a piece: the steps of one table (``about.pieces``), of some models, or of these in that.
@@ -333,10 +334,6 @@ class Study(Generic[S, D]):
             name = {"tiny": "_planted", "real": "_halves", "full": "_published"}[self.settings.scale]
             self._made[key] = getattr(self, name)(*key)
         return self._made[key]
-
-    @cached_property
-    def _made(self) -> dict[tuple[object, ...], D]:
-        return {}
 
     def prepare(self, seed: int, *collection: str) -> None:
         """:meth:`data` as a step."""

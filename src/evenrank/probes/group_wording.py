@@ -42,9 +42,10 @@ from numpy.typing import NDArray
 
 from evenrank.files import EvenrankError, arg
 from evenrank.files.tokens import APOSTROPHES, tokenize
-from evenrank.groups import Lexicon, Scoring, gendered_spans, score_texts
+from evenrank.groups import Lexicon, Scoring, gendered_spans
 from evenrank.groups.lexicon import Replacements
 from evenrank.groups.table import REST
+from evenrank.mitigation.blind import with_entries
 from evenrank.search.analysis import NLTK, stop_list
 
 
@@ -106,7 +107,9 @@ def her_is_possessive(text: str, start: int, end: int) -> bool:
         return goes_on or likely
     if verb in _LISTS["making"] and word in _LISTS["bare_verbs"]:
         return False
-    return likely or not (_is_complement(verb, word, goes_on) or _is_second_object(verb, word))
+    # As in "gave her flowers".
+    second_object = verb in _LISTS["giving"] and (word in _LISTS["gifts"] or word.isdigit())
+    return likely or not (_is_complement(verb, word, goes_on) or second_object)
 
 
 def _is_complement(verb: str, word: str, goes_on: bool) -> bool:
@@ -120,11 +123,6 @@ def _is_complement(verb: str, word: str, goes_on: bool) -> bool:
     if word.endswith("ed"):
         return verb in _LISTS["making"] and word not in _LISTS["nouns_in_ed"]
     return word in _LISTS["adjectives"] or word.endswith(_ADJECTIVE_ENDINGS)
-
-
-def _is_second_object(verb: str, word: str) -> bool:
-    """As in "gave her flowers"."""
-    return verb in _LISTS["giving"] and (word in _LISTS["gifts"] or word.isdigit())
 
 
 def _word_after(text: str, end: int) -> tuple[str, int]:
@@ -211,14 +209,6 @@ def neutralised(texts: pl.Series, lexicon: Lexicon) -> Edited:
     return _edited(texts, lexicon, _by_tokens(lexicon.neutral))
 
 
-def with_entries(texts: pl.Series, lexicon: Lexicon) -> NDArray[np.int64]:
-    """The numbers of the texts in which counting finds an entry: the others need not be read word by word."""
-    table = pl.DataFrame({"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": texts})
-    scores = score_texts(table, Scoring(lexicon))
-    found = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in lexicon.groups)).to_series()
-    return np.flatnonzero(found.to_numpy() > 0)
-
-
 def in_case_of(word: str, other: str) -> str:
     """Another word in the case of a word: all capitals, a first capital (of each word of a phrase), or neither.
 
@@ -242,7 +232,7 @@ def _by_tokens(replacements: Replacements) -> dict[Key, str]:
 def _edited(texts: pl.Series, lexicon: Lexicon, counterparts: dict[Key, str]) -> Edited:
     edits = np.zeros(len(texts), dtype=np.int64)
     left: Counter[str] = Counter()
-    rows = with_entries(texts, lexicon)
+    rows = with_entries(texts, Scoring(lexicon))
     if not len(rows):
         return Edited(texts, edits, left)
     changed, verbs = [], 0

@@ -134,7 +134,9 @@ def position_curve(at: Floats, *, clusters: Ints | None = None, why: str | None 
     if n:
         rows = cluster_means(at[known], np.arange(n) if clusters is None else clusters[known])
     first_last, middle, first, last = (_compared(rows @ weight) for weight in contrast_weights(count))
-    found = [first_last, _of_both(middle, first, last)]
+    # Shown where both ends are on the same side.
+    both = intersection_union(first, last)
+    found = [first_last, replace(middle, p=both.p, mde=both.mde, reason=both.reason)]
     if count == _NO_MIDDLE:
         found[1] = undecidable(None, first_last.n, "two places have no middle", UNIT)
     found = corrected(found)
@@ -157,9 +159,3 @@ def _compared(values: Floats) -> Comparison:
     if len(values) >= LEAST_SAMPLE and not values.any():
         return Comparison(0.0, None, len(values), UNIT, p=1.0, mde=0.0)
     return compare(values, unit=UNIT)
-
-
-def _of_both(mean: Comparison, first: Comparison, last: Comparison) -> Comparison:
-    """The ends' ``mean`` minus the middle, shown where both ends are on the same side."""
-    of = intersection_union(first, last)
-    return replace(mean, p=of.p, mde=of.mde, reason=of.reason)

@@ -177,7 +177,7 @@ def probe(
     result = ProbeResult(
         ranker.name,
         listed.name,
-        listed.size,
+        listed.table.height,
         len(listed.pairs.queries),
         len(listed.pairs.documents),
         len(np.unique(listed.query[~varies])),

@@ -372,6 +372,7 @@ def compare(
             signs = np.where(signs != 0, signs, np.nan)
         one = Compared(versions, variant.name, changes, signs)
         run = listed.ranked(versions.scores[variant.name], variant.name)
+        passages = listed.table.select("doc_id", variant.texts.alias("text")).unique("doc_id", maintain_order=True)
         found.append(
             VariantFigures(
                 variant.name,
@@ -381,7 +382,7 @@ def compare(
                 one.counts(),
                 Means.of(changes, signs, tests),
                 *one.ranks(),
-                run_figures(run, replaced_passages(listed, variant.texts), listed.qrels, lexicon, seed),
+                run_figures(run, passages, listed.qrels, lexicon, seed),
                 one.examples(),
             )
         )
@@ -396,9 +397,3 @@ def _magnitudes(texts: pl.Series, lexicon: Lexicon) -> Floats:
     scoring = Scoring(lexicon, magnitudes=("tf",))
     table = texts.rename("text").to_frame().with_row_index("doc_id").with_columns(pl.col("doc_id").cast(pl.String))
     return GroupTable.of(score_texts(table, scoring), scoring.describe()).signed_magnitude("tf")
-
-
-def replaced_passages(listed: ProbedList, texts: pl.Series) -> pl.DataFrame:
-    """The passages of a variant (``texts`` [N] of the pairs): ``doc_id``, ``text``."""
-    table = listed.table.select("doc_id").with_columns(texts.alias("text"))
-    return table.unique("doc_id", keep="first", maintain_order=True)

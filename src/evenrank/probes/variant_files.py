@@ -80,11 +80,6 @@ class ProbedList:
         return cls(name, rows, pairs, qrels, sampled_from)
 
     @property
-    def size(self) -> int:
-        """The number of pairs."""
-        return self.table.height
-
-    @property
     def query(self) -> Ints:
         """The query of each pair [N], numbered from 0."""
         return self.pairs.query

@@ -102,15 +102,8 @@ class Varied:
 
     def summary(self) -> str:
         """Summary of the changes, in one line."""
-        edits = counted(self.edits, "edit")
-        return (
-            f"{counted(self.documents, 'document')}: {self.changed:,} changed ({edits}), {self.unchanged:,} unchanged"
-        )
-
-    @property
-    def unchanged(self) -> int:
-        """How many texts equal their original."""
-        return self.documents - self.changed
+        changed, unchanged = f"{self.changed:,} changed ({counted(self.edits, 'edit')})", self.documents - self.changed
+        return f"{counted(self.documents, 'document')}: {changed}, {unchanged:,} unchanged"
 
 
 @dataclass(slots=True)

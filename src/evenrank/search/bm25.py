@@ -354,8 +354,9 @@ class BM25Scorer(Scorer):
         keys, tf = np.unique((text[known] << 32) | term[known], return_counts=True)
         # A last key, so that every place that is searched for exists.
         keys, tf = np.append(keys, -1), np.append(tf, 0)
-        idf = self._idf()
-
+        frequency = np.zeros(self.analyzer.size, np.int64)
+        frequency[: len(self._frequency)] = self._frequency
+        idf = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
         for rows in windows:
             sizes = np.diff(starts)[pairs.query[rows]]
             row = np.repeat(np.arange(len(rows)), sizes)
@@ -367,13 +368,6 @@ class BM25Scorer(Scorer):
             often = np.where(keys[at] == key, tf[at], 0)
             weights = idf[wanted] * often / np.where(often, often + norm[document], 1)
             yield np.bincount(row, weights, minlength=len(rows)).astype(np.float64)
-
-    def _idf(self) -> NDArray[np.float64]:
-        """Of each term [terms] that the analyzer has met."""
-        frequency = np.zeros(self.analyzer.size, np.int64)
-        frequency[: len(self._frequency)] = self._frequency
-        idf: NDArray[np.float64] = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
-        return idf
 
 
 _LIBRARIES = ("numpy", "polars", "PyStemmer")

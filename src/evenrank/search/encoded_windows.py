@@ -6,7 +6,7 @@ interruption the collection is read again, and what is missing is encoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def _encode(encoder: TextEncoder, texts: pl.Series, out: Path, first: int) -> Re
     if len(distinct) < len(texts):
         place = distinct.to_frame().with_row_index("row")
         rows = rows[texts.to_frame().join(place, on="text", how="left", maintain_order="left")["row"].to_numpy()]
-    _check(rows, encoder.name, first)
+    check_rows(rows, encoder.name, lambda row: f"document {first + row + 1}")
     with atomic_path(out) as part, part.open("wb") as stream:
         if isinstance(rows, np.ndarray):
             save_array(stream, rows.astype(np.float16))
@@ -112,16 +112,13 @@ def _rows(number: int) -> str:
     return f"rows-{number:06d}.part"
 
 
-def _check(rows: Encoded, name: str, start: int) -> None:
-    """Raises EvenrankError for rows that are not finite, or do not fit in float16."""
+def check_rows(rows: Encoded, name: str, text: Callable[[int], str]) -> None:
+    """Raises EvenrankError for rows that are not finite, or do not fit in float16; ``text``: what a row is of."""
     values = rows if isinstance(rows, np.ndarray) else rows.data
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest <= LARGEST_HALF:
-        return
-    if np.isfinite(largest):
+    if not np.abs(values).max(initial=0.0) <= LARGEST_HALF:
+        table = csr_matrix(rows).tocoo()
+        first = int(table.row[~(np.abs(table.data) <= LARGEST_HALF)].min())
         raise EvenrankError(
-            f"{name}: a vector has the number {largest:.6g}, and float16, in which they are kept, ends at 65504"
+            f"{name}: the vector of {text(first)} has numbers that are not finite or beyond {LARGEST_HALF:.0f}, where"
+            " float16 ends"
         )
-    bad = np.flatnonzero(~np.isfinite(rows).all(1)) if isinstance(rows, np.ndarray) else csr_matrix(rows).tocoo().row
-    first = int(bad[0] if isinstance(rows, np.ndarray) else bad[~np.isfinite(values)][0])
-    raise EvenrankError(f"{name}: the vector of document {start + first + 1} is not finite")

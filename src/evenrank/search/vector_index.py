@@ -21,7 +21,7 @@ from evenrank.models.load import downloaded_model
 from evenrank.models.scorers import Truncation
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder, find_encoder, given_encoder
 
-from .encoded_windows import BATCHES, LARGEST_HALF, encode_windows, read_rows
+from .encoded_windows import BATCHES, check_rows, encode_windows, read_rows
 from .exact_search import Floats, Halves, Ints, search_exact
 from .index_folder import Encoding, FirstStage, HowToSearch, IndexWriter, Manifest, begin_digest
 from .mapped import Texts, read_turns
@@ -71,7 +71,9 @@ class VectorIndex(FirstStage):
         with progress("encoding queries", queries.height, quiet=how.quiet) as advance:
             rows = encoder.queries(queries["text"].to_list())
             advance(queries.height)
-        _check_queries(rows, encoder.name)
+        check_rows(rows, encoder.name, lambda _: "a query")
+        if encoder.sparse:
+            _check_weights(rows, encoder.name)
         found, own = self._first(rows, k, how.quiet)
         prompt = encoder.query_prompt
         empty = int((queries["text"].str.strip_chars() == "").sum())
@@ -201,17 +203,6 @@ class SparseIndex(VectorIndex):
         return found_rows(documents, scores, count, "the numbers of its vector"), notes
 
 
-def _check_queries(rows: Encoded, name: str) -> None:
-    values = rows if isinstance(rows, np.ndarray) else rows.data
-    largest = float(np.abs(values).max(initial=0.0))
-    if not largest <= LARGEST_HALF:
-        raise EvenrankError(
-            f"{name}: the vector of a query has numbers that are not finite or beyond {LARGEST_HALF:.0f}"
-        )
-    if not isinstance(rows, np.ndarray) and float(values.min(initial=0.0)) < 0:
-        raise EvenrankError(f"{name}: expected weights of terms from 0, found a negative one")
-
-
 def build_vector_index(
     collection: object,
     out: str | os.PathLike[str],
@@ -273,15 +264,19 @@ def _encoder(model: object, encoding: Encoding) -> TextEncoder:
     return find_encoder(model, encoding.kind, **settings, **prompts).load(encoding.batch_size)
 
 
+def _check_weights(rows: Encoded, name: str) -> None:
+    if rows.min() < 0:
+        raise EvenrankError(f"{name}: expected weights of terms from 0, found a negative one")
+
+
 def _write_weights(writer: IndexWriter, rows: Iterator[Encoded], terms: int, name: str) -> None:
     """Writes the postings of all windows. Raises EvenrankError, which names the model, for a negative weight."""
     with Gathered(writer.file("postings.part")) as gathered:
         start = 0
         for part in rows:
+            _check_weights(part, name)
             # By term, and then by document.
             columns = csc_matrix(part)
-            if (columns.data < 0).any():
-                raise EvenrankError(f"{name}: expected weights of terms from 0, found a negative one")
             term = np.repeat(np.arange(terms, dtype=np.int32), np.diff(columns.indptr))
             gathered.gather(Batch(term, columns.indices + np.int32(start), columns.data))
             start += columns.shape[0]

@@ -46,3 +46,9 @@ def sign_p(more: int, fewer: int) -> float:
     0.00390625
     """
     return float(binom.sf(more - 1, more + fewer, 0.5))
+
+
+def binomial_quantiles(level: float, draws: Array, p: float) -> Array:
+    """The least number m of hits with F(m; n, p) ≥ ``level``, for each number n of ``draws`` [N] (int64)."""
+    quantiles: Array = np.maximum(binom.ppf(level, draws, p), 0).astype(np.int64)
+    return quantiles

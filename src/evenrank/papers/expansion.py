@@ -43,7 +43,7 @@ from .checks import Need, Options, need_file, need_package
 from .claims import published_rows
 from .figures import Figures
 from .sources import Text, built_in, every_question
-from .study import LEXICON, Settings, Step, Study, add_audit, stated
+from .study import LEXICON, Settings, Step, Study, add_audit
 
 REGULAR, BIASED, DEBIASED = "Regular", "Expansion biased", "Expansion debiased"
 FUSED = {f"{REGULAR} + {name}": name for name in (BIASED, DEBIASED)}
@@ -93,17 +93,15 @@ class ExpansionSettings(Settings):
 class ExpansionStudy(Study[ExpansionSettings, Text]):
     """The experiment ``expansion``."""
 
-    name = "expansion"
+    name, settings_type = "expansion", ExpansionSettings
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:
         """The settings of a scale: they differ in data alone."""
-        settings = stated("expansion", scale, options)
+        settings = super().settings_of(scale, options)
         if options.vectors is not None:
-            settings["models"] = {**settings["models"], "Expansion": Path(options.vectors).name}
-        if scale == "tiny":
-            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
-        return ExpansionSettings(**settings)
+            settings = replace(settings, models={**settings.models, "Expansion": Path(options.vectors).name})
+        return settings
 
     def own_needs(self) -> list[Need]:
         """Packages, word vectors and word sets; at ``full`` the documents."""

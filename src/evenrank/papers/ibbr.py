@@ -21,7 +21,7 @@ from evenrank.mitigation import best_weight
 from evenrank.results import Drawing, curve
 from evenrank.training import read_log
 
-from .checks import Need, Options, need_file
+from .checks import Need, need_file
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures, ratio_values
 from .sources import (
@@ -44,7 +44,7 @@ from .sources import (
     sides,
     skewed_clicks,
 )
-from .study import DELTA, FIRST, LEXICON, Data, Sections, Settings, Step, Study, stated
+from .study import DELTA, FIRST, LEXICON, Data, Sections, Settings, Step, Study
 
 TERMS = {
     "PD": {"name": "ibbr-pd"},
@@ -107,16 +107,7 @@ class IBBRSettings(Settings):
 class IBBRStudy(Study[IBBRSettings, Data]):
     """The experiment ``ibbr``."""
 
-    name = "ibbr"
-
-    @classmethod
-    def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
-        """The settings of a scale."""
-        settings = stated("ibbr", scale, options)
-        if scale == "tiny":
-            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
-            settings["small_bert"] = SmallBert(**settings["small_bert"])
-        return IBBRSettings(**settings)
+    name, settings_type = "ibbr", IBBRSettings
 
     def own_needs(self) -> list[Need]:
         """A file of word vectors, if one is named."""

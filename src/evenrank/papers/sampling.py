@@ -15,7 +15,6 @@ import polars as pl
 import evenrank
 from evenrank.files import Run, Tokens, make_folder, read_qrels, read_queries, read_run, scan_collection
 
-from .checks import Options
 from .claims import published_of
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures
@@ -31,7 +30,7 @@ from .sources import (
     neutral,
     neutral_queries,
 )
-from .study import LEXICON, Data, Settings, Step, Study, stated
+from .study import LEXICON, Data, Settings, Step, Study
 
 MEASURES = {
     "MRR@10": "RR@10",
@@ -77,15 +76,7 @@ class SamplingSettings(Settings):
 class SamplingStudy(Study[SamplingSettings, Data]):
     """The experiment ``sampling``."""
 
-    name = "sampling"
-
-    @classmethod
-    def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
-        """The settings of a scale."""
-        settings = stated("sampling", scale, options)
-        if scale == "tiny":
-            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
-        return SamplingSettings(**settings)
+    name, settings_type = "sampling", SamplingSettings
 
     def trainings(self) -> int:
         """Of every row, share and division."""

@@ -42,6 +42,7 @@ from evenrank.training import differing_keys, load_recipe, parse_recipe, ranking
 
 from .checks import Need, Options, need_irds, need_model, need_public, unused
 from .claims import of_paper
+from .encoder import SmallBert
 from .figures import Figures, influence
 from .sources import (
     Lists,
@@ -184,6 +185,7 @@ class Study(Generic[S, D]):
     """One paper's experiment in ``folder``; ``say`` reports what is being done. D: its data of a seed and division."""
 
     name: ClassVar[str]
+    settings_type: ClassVar[Any]
 
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say
@@ -214,7 +216,11 @@ class Study(Generic[S, D]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> S:
         """The settings of a scale."""
-        raise NotImplementedError
+        found = stated(cls.name, scale, options)
+        kinds = {"planted": evenrank.SyntheticConfig, "small_bert": SmallBert}
+        found |= {name: kind(**found[name]) for name, kind in kinds.items() if name in found}
+        settings: S = cls.settings_type(**found)
+        return settings
 
     @cached_property
     def about(self) -> Mapping[str, Any]:

@@ -61,14 +61,10 @@ class Subspace:
     requested: int = 1
     sets: tuple[int, int] = (0, 0)
 
-    def warning(self) -> str | None:
-        """A sentence if fewer than three definitional sets were used: one alone explains all of its variance."""
-        used, given = self.sets
-        if not 0 < used < FEW:
-            return None
-        rests = "rests on one definitional set" if used == 1 else f"rests on {used} definitional sets"
-        rest = " (the others lack vectors)" if used < given else ""
-        return f"Warning: the bias subspace {rests} of {given}{rest} and may not be that of the groups."
+    @property
+    def few_sets(self) -> bool:
+        """Whether fewer than three definitional sets were used: one alone explains all of its variance."""
+        return 0 < self.sets[0] < FEW
 
 
 @checked
@@ -192,7 +188,6 @@ class Debiased:
         lines = [
             f"bias subspace: {len(explained)} of {self.subspace.requested} components, {explained.sum():.1%} of the"
             " variance within the definitional sets",
-            *([] if (warning := self.subspace.warning()) is None else [warning]),
             f"neutral words: {int(self.neutral.sum())}, equalised sets: {len(self.equalized)}",
         ]
         check = self.check

@@ -115,7 +115,7 @@ def _findings(done: Debiased) -> Iterator[Finding]:
     if check is not None and check.pairs and check.words:
         key = "equal" if check.holds() else "unequal"
         yield _PHRASES.finding(key, place="answer", distance=max(check.dot, check.distance))
-    if done.subspace.warning() is not None:
+    if done.subspace.few_sets:
         used, given = done.subspace.sets
         sets = counted(used, "definitional set")
         yield _PHRASES.finding("few_sets", level="cannot be told", place="warning", sets=sets, given=given)

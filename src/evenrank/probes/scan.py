@@ -42,7 +42,6 @@ __all__ = ["Found", "Loss", "ScanResult", "scan", "scan_queries"]
 SAMPLE = 600
 LONG = 200
 """More words than most models of passages read."""
-LEAST_DEPTH = 10
 _EXCERPTS = 50
 """Passages of a loss whose text a page shows."""
 _FEWEST_WORDS = 20
@@ -256,21 +255,17 @@ def _by_file(found: SearchResults, passages: Passages) -> tuple[SearchResults, i
 
     Raises EvenrankError where fewer than half of them are files either.
     """
-    files = passages.files.unique(maintain_order=True).to_list()
+    files = dict.fromkeys(passages.files)
     ends: dict[str, str | None] = {}
     for file in files:
-        parts = file.split("/")
-        for start in range(len(parts)):
-            end = "/".join(parts[start:])
+        for end in _ends(file):
             ends[end] = None if end in ends else file
-    known = set(files)
     matched: dict[str, str] = {}
     ids = found.lists["doc_id"].unique(maintain_order=True).to_list()
     for doc_id in ids:
-        parts = doc_id.replace("\\", "/").split("/")
-        tails = ("/".join(parts[start:]) for start in range(len(parts)))
+        own, *others = _ends(doc_id.replace("\\", "/"))
         # A whole path behind whatever precedes it, or the end of one that no other file has.
-        file = next((tail for tail in tails if tail in known), None) or ends.get("/".join(parts))
+        file = next((end for end in (own, *others) if end in files), ends.get(own))
         if file is not None:
             matched[doc_id] = file
     if 2 * len(matched) < len(ids) or not matched:
@@ -282,6 +277,12 @@ def _by_file(found: SearchResults, passages: Passages) -> tuple[SearchResults, i
     lists = found.lists.with_columns(pl.col("doc_id").replace(matched))
     lists = lists.sort("query_id", "rank").unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     return replace(found, lists=lists.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id"))), len(matched)
+
+
+def _ends(path: str) -> list[str]:
+    """A path, and what is left of it without its first folders."""
+    parts = path.split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
 def _with_files(read: _Scan) -> _Scan:
@@ -433,7 +434,7 @@ def scan(
     labels: opt.Labels = None,
     group_column: opt.GroupColumn = None,
     neutral: opt.Neutral = None,
-    k: Annotated[int, opt.Option("Passages per query.", range=opt.COUNT, rare=True)] = 100,
+    k: Annotated[int, opt.Option("Passages per query.", range=opt.Range(10), rare=True)] = 100,
     sample: Annotated[
         int,
         opt.Option(
@@ -481,8 +482,6 @@ def scan(
         raise EvenrankError(
             f"expected {arg.model}, {arg.index} or {arg.run} (a search elsewhere is asked evenrank.scan_queries)"
         )
-    if k < LEAST_DEPTH:
-        raise EvenrankError(f"{arg.k}: expected {LEAST_DEPTH} or more, found {k}")
     made = Provenance("evenrank.scan")
     role, retriever = next(iter(given.items()))
     made.add("collection", collection)

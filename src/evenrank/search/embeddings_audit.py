@@ -58,7 +58,7 @@ def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
         u = unit_rows(vectors.matrix[[a, b, c]])
         point = unit_rows((u[1] - u[0] + u[2])[None]).astype(np.float32)
         rows = nearest_rows(vectors.matrix, point, 4, "cosine")[1].tolist()
-        return rows[0], next(row for row in rows if row not in (a, b, c))
+        return rows[0], next((row for row in rows if row not in (a, b, c)), -1)
 
     first, second, third = row_of[a], row_of[b], row_of[c]
     if len(vectors.words) <= len({first, second, third}):

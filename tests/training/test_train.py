@@ -22,7 +22,7 @@ from evenrank.groups import Scoring, load_lexicon
 from evenrank.mitigation import ibbr
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, register_term
 from evenrank.models import protocol
-from evenrank.models.encoders import DotRanker
+from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import register_ranker
 from evenrank.training import losses
 from evenrank.training.choice import Validation
@@ -149,6 +149,8 @@ def test_bad_arguments_are_named(gendered: Path) -> None:
     for lists, settings, message in wrong:
         with pytest.raises(EvenrankError, match=f"^{re.escape(message)}"):
             evenrank.train(ranker, lists, **settings)
+    with pytest.raises(EvenrankError, match=r"^`cached`: expected a dot ranker"):
+        evenrank.train(CatRanker.from_pretrained(gendered), RECORDS, cached=2)
     with pytest.raises(EvenrankError, match=r"^`ranker`: expected .*, found None$"):
         evenrank.train(None, RECORDS)  # type: ignore[arg-type]
 

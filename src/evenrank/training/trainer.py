@@ -641,6 +641,8 @@ class RankingTrainer(CheckpointTrainer):
         self.in_batch = objective.in_batch
         if self.in_batch and (not isinstance(ranker, DotRanker) or objective.loss not in ("nll", nll)):
             raise EvenrankError(f"{arg.in_batch}: expected a dot ranker and the loss nll")
+        if settings.cached is not None and not isinstance(ranker, DotRanker):
+            raise EvenrankError("`cached`: expected a dot ranker, whose vectors have the gradients")
         if ranker.keeps_vectors and settings.cached is not None:
             raise EvenrankError("`cached`: not with a frozen encoder, which needs no gradients")
         rule, why = rule_of(

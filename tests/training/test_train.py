@@ -150,7 +150,7 @@ def test_bad_arguments_are_named(gendered: Path) -> None:
         with pytest.raises(EvenrankError, match=f"^{re.escape(message)}"):
             evenrank.train(ranker, lists, **settings)
     with pytest.raises(EvenrankError, match=r"^`cached`: expected a dot ranker"):
-        evenrank.train(CatRanker.from_pretrained(gendered), RECORDS, cached=2)
+        evenrank.train(CatRanker.from_pretrained(load_recipe(gendered).ranker.model), RECORDS, cached=2)
     with pytest.raises(EvenrankError, match=r"^`ranker`: expected .*, found None$"):
         evenrank.train(None, RECORDS)  # type: ignore[arg-type]
 

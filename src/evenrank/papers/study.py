@@ -38,7 +38,7 @@ from evenrank.files import (
 from evenrank.mitigation import AutoWeight
 from evenrank.models import Precision
 from evenrank.results import Drawing, Table
-from evenrank.training import build_ranker, differing_keys, load_recipe, parse_recipe, ranking_recipe
+from evenrank.training import differing_keys, load_recipe, parse_recipe, ranking_recipe
 
 from .checks import Need, Options, need_irds, need_model, need_public, unused
 from .claims import of_paper
@@ -443,6 +443,8 @@ class Study(Generic[S, D]):
 
     def untrained(self, ranker: Mapping[str, object]) -> object:
         """The ranker that a training starts from: a model in a folder, or what trains in memory."""
+        from evenrank.training import build_ranker
+
         return build_ranker(self._recipe_of(ranker)) if in_memory(ranker) else str(ranker["model"])
 
     def _recipe_of(self, ranker: Mapping[str, object]) -> evenrank.RankerRecipe:

@@ -22,7 +22,6 @@ from evenrank.models.endpoints import Endpoint, note_model
 from evenrank.models.load import RankerLike, load_ranker
 from evenrank.models.rerank import ScoredPairs
 from evenrank.models.scorers import Scorer
-from evenrank.search.bm25 import BM25Scorer
 
 from .effects import Floats
 from .probe_result import ProbeResult
@@ -150,6 +149,8 @@ def probe(
     listed = ProbedList.of(listing, judged, depth, collection, queries, sample, seed)
     pairing = paired(given, placebos, listed, words, seed)
     if model == "bm25" and not os.path.isdir("bm25"):
+        from evenrank.search.bm25 import BM25Scorer
+
         model = BM25Scorer(collection, quiet=quiet)
     ranker = load_ranker(
         model,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -20,14 +20,12 @@ from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.reading import is_index
 from evenrank.files.types import Array
-from evenrank.models.load import Kind, find_model, load_ranker
-from evenrank.models.rerank import rerank
-from evenrank.models.scorers import BiEncoderScorer, Scorer, SparseScorer
-from evenrank.search.index_folder import FirstStage, naming_damage
-from evenrank.search.indexes import build_index, open_index
-from evenrank.search.mapped import Texts
 
 from .passages import Passages
+
+if TYPE_CHECKING:
+    from evenrank.models.load import Kind
+    from evenrank.models.scorers import Scorer
 
 BM25 = "bm25"
 _IDS = ("id", "source", "file_path")
@@ -102,6 +100,9 @@ class Searching:
         asks = _asked(given)
         if asks is not None:
             return self._one_by_one(given, asks)
+        from evenrank.search.index_folder import FirstStage
+        from evenrank.search.indexes import open_index
+
         if isinstance(given, FirstStage):
             return self._indexed(given)
         if role == "index" or (is_path(given) and is_index(given)):
@@ -133,6 +134,9 @@ class Searching:
         return SearchResults(type(retriever).__name__, table, int(table["rank"].max() or 0))  # type: ignore[arg-type]
 
     def _indexed(self, index: Any, model: object = None) -> SearchResults:
+        from evenrank.search.index_folder import naming_damage
+        from evenrank.search.mapped import Texts
+
         manifest = index.manifest
         with naming_damage(manifest):
             ids = Texts(manifest, "ids", manifest.documents).all()
@@ -152,6 +156,10 @@ class Searching:
         """The lists of a model, with its index in ``folder`` (made if it is not there), or in one for this once."""
         if isinstance(model, str) and model == BM25:
             raise EvenrankError(f"{arg.index}: for the vectors of a model, and bm25 has none")
+        from evenrank.models.load import find_model, load_ranker
+        from evenrank.models.scorers import BiEncoderScorer, SparseScorer
+        from evenrank.search.indexes import build_index, open_index
+
         settings: dict[str, Any] = {"kind": self.kind, "device": self.encoding.device} if is_path(model) else {}
         if not is_path(model) or find_model(os.fspath(model), self.kind).architecture not in ("bi", "sparse"):
             prompts = {name: getattr(self.encoding, name) for name in ("query_prompt", "document_prompt")}
@@ -173,6 +181,8 @@ class Searching:
 
     def _reranked(self, scorer: Scorer) -> SearchResults:
         """BM25's first k, in the order of a ranker that cannot search."""
+        from evenrank.models.rerank import rerank
+
         first = self.bm25().lists.with_columns(score=-pl.col("rank").cast(pl.Float64))
         run = rerank(
             Run.from_table(first.drop("rank"), BM25),

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -28,12 +28,9 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.models.endpoints import note_model
-from evenrank.models.load import RankerLike, load_ranker
-from evenrank.models.rerank import rerank
-from evenrank.models.scorers import Scorer
+from evenrank.models.load import load_ranker
 from evenrank.results.page import Page
 from evenrank.results.result import Result
-from evenrank.search.indexes import retrieve
 from evenrank.stats.clusters import cluster_means
 from evenrank.stats.estimate import Estimate, estimate
 
@@ -41,6 +38,10 @@ from .position_curve import UNIT, Floats, Ints, PositionCurve, position_curve
 from .sensitivity_page import MEASURE, sensitivity_page
 from .sentence_moves import SentenceMoves, sentence_moves
 from .sentences import first_answers, locate
+
+if TYPE_CHECKING:
+    from evenrank.models.load import RankerLike
+    from evenrank.models.scorers import Scorer
 
 __all__ = ["SensitivityResult", "position_sensitivity"]
 
@@ -305,6 +306,8 @@ def _scores(
     reader: Reader, moves: SentenceMoves, moved: pl.DataFrame, before: Floats, batch_size: int
 ) -> tuple[Floats, Floats]:
     """Scores [M, K] of the answer's and of the control's versions; NaN beyond a passage's versions."""
+    from evenrank.models.rerank import rerank
+
     both = np.concatenate([moves.answer, moves.control], axis=1)
     rows, columns = np.nonzero(both >= 0)
     pairs = pl.DataFrame({"query_id": moved["query_id"].gather(rows), "doc_id": both[rows, columns].astype(str)})
@@ -423,6 +426,8 @@ def position_sensitivity(
         one.join(table, on="query_id", how="semi", maintain_order="left") for one in (sources.queries, sources.qrels)
     )
     if candidates is None:
+        from evenrank.search.indexes import retrieve
+
         candidates = retrieve(sources.collection, asked, k=depth, quiet=quiet)
         found = with_rivals(table, candidates, judged, depth)
         table, without_candidates = found, table.height - found.height
@@ -476,6 +481,8 @@ def _ranked(
 ) -> tuple[Run, int]:
     """The first candidates of the queries ``asked``, and their relevant passages, ranked by the model; and the number
     of relevant passages that were not candidates."""
+    from evenrank.models.rerank import rerank
+
     # All relevant passages are ranked: whether the first stage found them does not depend on the model.
     relevant = judged.filter(pl.col("relevance") >= 1)
     first = candidates.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id", "score")

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evenrank.auditing import audit
 from evenrank.files import EvenrankError, Run
 from evenrank.files.errors import quoted
 from evenrank.files.json_values import INLINE, named
@@ -196,6 +195,8 @@ def run_figures(
 ) -> Mapping[str, RunFigure]:
     """nDCG@10 of the run's queries where there are judgements; NFaiRR@10 and ARaB@10 of the ``passages`` (``doc_id``,
     ``text``) where there is a lexicon."""
+    from evenrank.auditing import audit
+
     if qrels is not None:
         # What the list was not made for is no fault of the ranker.
         qrels = qrels.join(run.table, on="query_id", how="semi", maintain_order="left")

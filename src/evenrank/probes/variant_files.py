@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from evenrank.files import EvenrankError, InputError, Run, as_collection, as_queries, read_texts
+from evenrank.files import EvenrankError, InputError, Run, as_collection, read_texts
 from evenrank.files.convert import Strings, first_of, is_path, strings
 from evenrank.files.errors import arg, quoted, readable
 from evenrank.files.irds import is_identifier
@@ -58,6 +58,8 @@ class ProbedList:
 
         Raises EvenrankError if there is neither, and for queries and passages without a text.
         """
+        from evenrank.files import as_queries
+
         if run is not None:
             name, described = run.name, run.described
             rows = run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")

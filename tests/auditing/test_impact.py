@@ -308,6 +308,9 @@ def test_where_everybody_is_selected_no_group_is_cleared() -> None:
     found = evenrank.impact_ratios(hired(people={"a": (40, 40), "b": (50, 50)}), group_column="g", selected="hired")
     assert found.findings[0].text == "Everybody is selected, so that every ratio is 1."
     assert "below" not in words(found).partition("Where New York")[0]
+    # Not of everybody, where the groups of some are not known.
+    more = hired(people={"a": (40, 40), "b": (50, 50), "": (0, 60)})
+    assert "Everybody" not in words(evenrank.impact_ratios(more, group_column="g", selected="hired"))
 
 
 @pytest.mark.parametrize(
@@ -335,7 +338,7 @@ def test_what_cannot_be_used(options: dict[str, Any], message: str) -> None:
     table = people().with_columns(
         team=pl.when(pl.col("hired") == 1).then(pl.col("person")).replace("f-yes-1", None),
         comma=pl.lit("0,75"),
-        age=pl.int_range(pl.len()) % 21 + 20,
+        age=pl.when(pl.int_range(pl.len()) > 21).then(pl.lit("not said")).otherwise(pl.int_range(pl.len()) % 21 + 20),
     )
     with pytest.raises(EvenrankError) as error:
         evenrank.impact_ratios(table, **options)

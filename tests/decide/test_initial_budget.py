@@ -139,7 +139,13 @@ def test_how_queries_count_is_told() -> None:
     with pytest.raises(EvenrankError, match=r"300 queries in 151 clusters, worth 4\.0 of equal size: more are needed"):
         initial_budget({**data, "query_cluster": [max(0, query - 149) for query in range(QUERIES)]})
     alone = initial_budget({**data, "settings": {"query_clusters": "none"}})
-    assert "\n# Each query counts by itself, by --query-clusters none: a gate needs this option as well.\n" in alone
+    assert "\n# Each query counts by itself: a gate needs `query_clusters` none as well.\n" in alone
+    named = initial_budget({**unlike, "settings": {"query_clusters": "query clusters: topics.csv"}})
+    assert "\n# These are the query clusters: topics.csv: a gate needs `query_clusters` as well.\n" in named
+    # Clusters are those of all queries: of some with a value they are not counted.
+    values = {name: np.where(np.arange(QUERIES) < 100, np.nan, column) for name, column in BASE.items()}
+    fewer = {**copies(**values), "query_cluster": [max(0, query - 5) for query in range(QUERIES)]}
+    assert initial_budget(fewer).startswith("# A budget that 200 queries can check against old")
 
 
 def test_names_that_end_a_comment_or_a_string_are_none_of_the_budgets_lines() -> None:

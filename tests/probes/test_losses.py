@@ -184,7 +184,11 @@ def test_a_folder_of_four_is_missing_as_a_whole() -> None:
     assert (loss.named, loss.where, loss.count, loss.evidence["unlisted_values"]) == (True, "g0", 4, ["g0"])
     found.copies[0] = True
     loss, _ = not_in_the_index(replace(fives, in_lists=np.arange(N) != 1), found, EVERY, 10)
-    assert (loss.where, loss.evidence["unlisted_values"]) == (None, [])
+    assert (loss.where, loss.evidence["unlisted_values"], loss.evidence["values_listed"]) == (None, [], True)
+    # Nor is a folder missing of which others find a passage, though its own sentences find none.
+    documents, found = missing(5)
+    others = replace(fives, in_lists=(np.arange(N) >= 5) | (np.arange(N) == 0))
+    assert not_in_the_index(others, found, EVERY, 10)[0].where is None
     # Not if as many of the others are found by none, and as many by one: 25 · (31/98)^4 = .25.
     first = missing(4)[1].lists[:, 0].copy()
     first[3 * 10 : 3 * 40] = -1
@@ -334,6 +338,12 @@ def test_short_documents_take_places_that_are_not_theirs() -> None:
     few[:, :3] = [0, 1, 2]
     losses = by_cause(collection(lengths=lengths), places_of(few, spread()))
     assert (losses["short"].named, losses["hubs"].named, losses["hubs"].count) == (False, True, 3)
+    # Beside others that are short they are told with these, and their places are counted.
+    few[:, 3:6] = np.arange(400)[:, None] % 17 + 3
+    losses = by_cause(collection(lengths=lengths), places_of(few, spread()))
+    assert (losses["short"].named, losses["hubs"].named) == (True, False)
+    assert losses["short"].evidence["hubs"] == ("d0", "d1", "d2")
+    assert losses["short"].evidence["places"] == pytest.approx((few < 20).mean())
     # BM25 does the same: it is the queries' own.
     assert not by_cause(collection(lengths=lengths), places_of(lists, lists))["short"].named
     # One place in ten more than their share is what a cosine alone gives them: odds of .28 are 1.6 times those of .2.

@@ -31,6 +31,12 @@ def test_terms_and_keys_are_explained() -> None:
     for command in ("audit", "gate", "rebalance", "scan", "probe"):
         for key in phrases(command).templates:
             assert any(line.startswith(f"{key} ({command}): ") for line in explain(key).split("\n")), key
+    # A word of a longer term, not a part of a word; marks by themselves.
+    for word, term in {"unjudged": "unjudged document", "sentences": "share of sentences", "▲": "▲▼", "▽": "▽"}.items():
+        assert explain(word).startswith(f"{term}: ")
+    for part in ("judged", "line", "-", "*", "%"):
+        with pytest.raises(UnknownNameError):
+            explain(part)
     # What a screen names.
     measures = ("NFaiRR@20", "|ARaB@10|", "nDCG@5", "Share(group='f')@10")
     for name in (*measures, "Holm p", "p", "ideal", "random", "relevance-first", "whose lean", "b/e/w", "known"):

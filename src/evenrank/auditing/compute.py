@@ -214,7 +214,10 @@ def audit(
         of_clusters = is_path(query_clusters) and query_clusters != "none"
         provenance.add("query clusters", query_clusters if of_clusters else None)
     provenance.ahead()
-    baseline = next((name for name, given in named.items() if is_path(given) and given == baseline), baseline)
+    if baseline not in named:
+        # By its file, as a run is given.
+        paths = {os.path.normpath(given): name for name, given in named.items() if is_path(given)}
+        baseline = None if baseline is None else paths.get(os.path.normpath(baseline), baseline)
     options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(
         named,

@@ -642,10 +642,11 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.query_cluster is not None:
         views = None if result.views is None else result.views.to_numpy()
         sizes = np.bincount(np.unique(result.query_cluster.to_numpy(), return_inverse=True)[1], views)
-        clusters = in_clusters(len(sizes), effective_clusters(sizes))
+        worth = effective_clusters(sizes)
+        clusters = in_clusters(len(sizes), worth)
         values: dict[str, Any] = {"clusters": clusters, "count": counted(result.n, result.unit)}
         # Few of them decide how sure all else is.
-        place: Place = "warning" if len(sizes) <= MOST_LOST * result.n else "note"
+        place: Place = "warning" if worth <= MOST_LOST * result.n else "note"
         yield _PHRASES.finding("clusters", place=place, why=result.settings["query_clusters"], **values)
     moved = _moved(result)
     if moved:

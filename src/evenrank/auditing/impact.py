@@ -428,7 +428,7 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     if not tested:
         yield _first("untold", run, rows, "cannot be told", None)
         return
-    if all(row.rate == 1 for row in rows):
+    if all(row.rate == 1 and not row.unknown and not row.neutral for row in rows):
         yield _first("everyone", run, rows, "cannot be told", None)
         return
     lowest = min(tested, key=lambda row: row.ratio.mean or 0.0)

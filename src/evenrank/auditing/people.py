@@ -101,9 +101,11 @@ def impact_ratios(
             has = ", ".join(columns.table.columns)
             raise columns.error(f"there is no column {quoted(name)} ({arg(option)}): found {has}")
     for name in here:
-        values = columns.table[name].drop_nulls().cast(pl.String).unique()
-        if len(values) > _MOST_NUMBERS and values.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().all():
-            raise columns.error(f"{name} ({arg.group_column}) has {len(values):,} numbers: make groups of them first")
+        values = columns.table[name].cast(pl.String).str.strip_chars().unique()
+        numbers = values.cast(pl.Float64, strict=False).drop_nulls()
+        # What is not known, or said, may be a word.
+        if len(numbers) > max(_MOST_NUMBERS, 0.8 * len(values)):
+            raise columns.error(f"{name} ({arg.group_column}) has {len(numbers):,} numbers: make groups of them first")
     reserved = next((name for name in chosen if name in ("doc_id", PROBABILITY)), None)
     if reserved is not None:
         raise EvenrankError(f"{arg.group_column}: a column of groups has another name than {reserved}")
@@ -286,7 +288,7 @@ class ImpactRatios(Result):
         )
 
     def _legend(self, several: bool) -> Iterator[str]:
-        meanings = {BELOW: "shown below four fifths", LOWER: "lower beyond chance", UNTOLD: "cannot be told"}
+        meanings = {BELOW: "shown below four fifths", LOWER: "lower beyond chance", UNTOLD: "no verdict"}
         yield from (f"{mark} {meaning}" for mark, meaning in meanings.items())
         if (comparisons := sum(row.ratio.p is not None for row in self.groups)) > 1:
             yield f"verdicts are corrected for {comparisons} comparisons, intervals are not"

@@ -22,6 +22,12 @@ REFERENCES = ("random", "neutral-first", "relevance-first")
 """The audit's reference rankings; a rule can be against one, but they are not gated."""
 
 
+def named_clusters(setting: object) -> str | None:
+    """The setting ``query_clusters`` of an audit where the user named the clusters, or that there are none."""
+    named = isinstance(setting, str) and (setting == "none" or setting.startswith("query clusters: "))
+    return str(setting) if named else None
+
+
 @dataclass(frozen=True, slots=True)
 class RuleValues:
     """A rule's quantity of a run, query by query.
@@ -66,7 +72,7 @@ class Audited:
         lengths: How many documents each query [Q] has, by run; NaN where the run lacks it.
         query_group: The group of each query; None where no groups were given.
         clusters: The cluster of each query [Q], as whole numbers; None where queries are independent.
-        independent: Whether queries were said to be independent, by ``query_clusters`` "none".
+        query_clusters: What the user named as clusters: "none", or "query clusters: FILE"; None where they were found.
         poles: The groups that signed measures compare, the positive one first; None where the audit does not tell.
         warnings: What misleads in the audit, as sentences.
         provenance: How the audit was made, as JSON values.
@@ -82,7 +88,7 @@ class Audited:
     lengths: Mapping[str, Array]
     query_group: Sequence[object] | None = None
     clusters: Array | None = None
-    independent: bool = False
+    query_clusters: str | None = None
     poles: tuple[str, str] | None = None
     warnings: Sequence[str] = ()
     provenance: Mapping[str, object] | None = None

@@ -16,7 +16,7 @@ from evenrank.files.errors import EvenrankError, InputError, reason_of
 from evenrank.files.types import Array
 from evenrank.stats.sampling import LabelSample
 
-from .audited import NOT_CHECKED, OF_SUMS, Audited, RuleValues, no_quantity, not_measured
+from .audited import NOT_CHECKED, OF_SUMS, Audited, RuleValues, named_clusters, no_quantity, not_measured
 from .budget import Facts, Rule
 
 _OF_SAMPLE = {
@@ -75,7 +75,7 @@ class _AuditJson:
                 lengths={run: self._array(values["lengths"]) for run, values in runs.items()},
                 query_group=data.get("query_group"),
                 clusters=None if clusters is None else np.unique(self._array(clusters), return_inverse=True)[1],
-                independent=settings.get("query_clusters") == "none",
+                query_clusters=named_clusters(settings.get("query_clusters")),
                 poles=(poles[0], poles[1]) if poles else None,
                 warnings=data.get("warnings", ()),
                 provenance=data.get("provenance"),

@@ -11,7 +11,7 @@ from evenrank.files.json_values import json_values
 from evenrank.files.types import Array
 from evenrank.measures import facts
 
-from .audited import Audited, RuleValues, no_quantity, not_measured
+from .audited import Audited, RuleValues, named_clusters, no_quantity, not_measured
 from .budget import Facts, Rule
 
 
@@ -33,7 +33,7 @@ def audited_result(result: AuditFigures) -> Audited:
         lengths={run.name: run.lengths for run in result.runs if run.lengths is not None},
         query_group=None if result.query_group is None else result.query_group.to_list(),
         clusters=None if result.query_cluster is None else result.query_cluster.to_numpy(),
-        independent=result.settings["query_clusters"] == "none",
+        query_clusters=named_clusters(result.settings["query_clusters"]),
         poles=(poles[0], poles[1]) if poles else None,
         warnings=result.warnings,
         unchecked=result.unchecked,

@@ -132,8 +132,9 @@ def checkable_budget(
     queries = max(tried.n for of in found.values() for tried in of)
     said = {"queries": _of_queries(values, queries), "baseline": plain(readable(base))}
     lines = [f"# {_PHRASES.text('init', **said)}"]
-    if values.independent:
-        lines.append(f"# {_PHRASES.text('init_independent')}")
+    if values.query_clusters is not None:
+        key = "init_independent" if values.query_clusters == "none" else "init_clusters"
+        lines.append(f"# {_PHRASES.text(key, clusters=plain(values.query_clusters))}")
     # All at once: what is detected is corrected for the number of rules.
     results = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rules
     deep = [
@@ -164,7 +165,9 @@ def checkable_budget(
 def _of_queries(values: Audited, count: int) -> str:
     """The queries counted, with the clusters that limits count."""
     queries = counted(count, "query")
-    return queries if values.clusters is None else f"{queries} in {values.clusters_in_words}"
+    # The clusters are those of all.
+    known = values.clusters is not None and count == values.queries
+    return f"{queries} in {values.clusters_in_words}" if known else queries
 
 
 def _tightest(values: Audited, runs: Sequence[str], measure: str) -> list[_Tried]:

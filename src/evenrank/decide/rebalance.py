@@ -405,7 +405,7 @@ def rebalanced(request: Request, run: Run, qrels: pl.DataFrame | None, name: str
     try:
         plan = request.plan(grouping, restricted(run, chosen), qrels, absent_tuning)
     except UnmetError as error:
-        if _none_neutral(request, grouping):
+        if request.max_bias and _none_neutral(request, grouping):
             raise UnmetError(f"{error}; no document is neutral: try fair, detconstsort or shift") from None
         raise
     lists = grouping.lists(run)

@@ -279,8 +279,10 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         inside = documents.group == value
         # What neither finds shows nothing.
         if enough and _whole(none, asked & (found + by_bm25 > 0), inside, documents):
-            of_values.append(name)
             inferred = inferred | (none & inside)
+            # A passage that others find is not missing.
+            if not documents.in_lists[inside].any():
+                of_values.append(name)
     cause, unseen = "not in the index", np.zeros(size, np.bool_)
     of_others = (answers.lists >= 0) & (answers.lists < size) & (answers.lists != answers.own[:, None])
     others = np.isin(np.arange(size), answers.lists[of_others])
@@ -296,6 +298,9 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     taken = left & lacking[answers.own]
     share, influence = _mean((taken & (answers.ranks > t)).astype(np.float64))
     rows = np.flatnonzero(lacking | unseen)
+    listed = (
+        np.bincount(documents.group[documents.in_lists & (documents.group >= 0)], minlength=len(documents.groups)) > 0
+    )
     evidence = {
         "tested": int(asked.sum()),
         "missing": int((lacking & asked).sum()),
@@ -310,8 +315,9 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         "unlisted_values": [
             name
             for value, name in enumerate(documents.groups)
-            if (inside := documents.group == value).sum() >= FEWEST_OF_VALUE and not documents.in_lists[inside].any()
+            if (asked & (documents.group == value)).sum() >= FEWEST_OF_VALUE and not listed[value]
         ],
+        "values_listed": bool(listed.all()),
     }
     least = next(n for n in range(FEWEST_MISSING, size + 9 + 2 * f1) if sign_p(n, f1) < ALPHA)
     error, seen = clustered_error(influence, answers.own), least / max(1, int(asked.sum()))
@@ -465,23 +471,23 @@ def place_losses(documents: Documents, places: Results, top: int, renamed: bool)
     copies = replace(copies, evidence={**copies.evidence, "above": list(pairs.items())})
     free = (lists >= 0) & ~ghost & ~repeat
     hubs = hubs_of(lists, free, bm25, size)
-    # Of the short ones, a few that are in most lists are hubs, and no finding on length.
-    few = hubs[documents.lengths[hubs] < SHORT_BOUNDS[-1]]
-    of_short = free & ~np.isin(lists, few) if len(few) < FEWEST_SHORT else free
-    short = [_short(documents, lists, of_short, bm25, loss, bound) for bound in SHORT_BOUNDS]
-    # The bound below which most is lost for certain; hubs that are as short are told in its line.
-    short = [max(short, key=lambda one: one.ci99[0] * one.named)]
-    if short[0].named and len(few) >= FEWEST_SHORT:
-        is_under = documents.lengths[hubs] < short[0].evidence["bound"]
-        under, hubs = documents.names(hubs[is_under]), hubs[~is_under]
-        short = [replace(short[0], evidence={**short[0].evidence, "hubs": under})]
+    short = _shortest(documents, lists, free, bm25, loss)
+    short_hubs = hubs[documents.lengths[hubs] < short.evidence["bound"]]
+    if short.named and len(short_hubs):
+        # Hubs that are as short are told in its line, but a few that alone take these places are hubs.
+        others = _shortest(documents, lists, free & ~np.isin(lists, short_hubs), bm25, loss)
+        if others.named or len(short_hubs) >= FEWEST_SHORT:
+            short = replace(short, evidence={**short.evidence, "hubs": documents.names(short_hubs)})
+            hubs = np.setdiff1d(hubs, short_hubs)
+        else:
+            short = others
     is_hub = np.isin(lists, hubs) & free
     counts = np.bincount(lists[is_hub], minlength=size)
     rows = hubs[np.argsort(-counts[hubs], kind="stable")]
     largest = float(counts.max(initial=0) / max(1, len(lists)))
     hub_loss = loss("hubs", is_hub, np.isin(bm25, hubs), rows, largest=largest)
     hub_loss = replace(hub_loss, named=hub_loss.named and len(hubs) > 0)
-    return [ghosts, copies, hub_loss, *short]
+    return [ghosts, copies, hub_loss, short]
 
 
 def _most(numbers: Array) -> Array:
@@ -510,6 +516,12 @@ def hubs_of(lists: Array, free: Array, bm25: Array, size: int) -> Array:
     mean = times.sum() / number / size
     bound = max(HUB_LEAST, min(HUB_MEANS * mean, HUB_MOST))
     return np.flatnonzero((wilson_lower(times, number, HUB_Z) >= bound) & (times >= HUB_BM25 * theirs))
+
+
+def _shortest(documents: Documents, lists: Array, free: Array, bm25: Array, loss: Callable[..., Loss]) -> Loss:
+    """The loss to short documents of the bound below which most is lost for certain."""
+    losses = [_short(documents, lists, free, bm25, loss, bound) for bound in SHORT_BOUNDS]
+    return max(losses, key=lambda short: short.ci99[0] * short.named)
 
 
 def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: Callable[..., Loss], bound: int) -> Loss:

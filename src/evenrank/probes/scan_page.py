@@ -135,16 +135,14 @@ def _nothing_else(losses: Sequence[Loss]) -> Iterator[Finding]:
     """From which share the losses would show that are not named; those of few queries, from a larger one."""
     seen = [(loss.detectable or 0.0, _CAUSES[loss.cause][1]) for loss in losses if (loss.detectable or 0.0) < 1]
     later = [(share, what) for share, what in seen if share > _SOON]
-    if len(later) == len(seen):
-        later = []
     # A cause of several kinds is told by the one that shows last.
-    soon = [(share, what) for share, what in seen if what not in {one for _, one in later}]
+    soon = [(share, what) for share, what in seen if what not in {one for _, one in later}] or later
 
     def values(shares: Sequence[tuple[float, str]]) -> dict[str, Any]:
         return {"seen": max(shares)[0], "what": listed(sorted({what for _, what in shares})).replace(" and ", " or ")}
 
     if soon:
-        rest = _PHRASES.text("seen_later", **values(later)) if later else ""
+        rest = _PHRASES.text("seen_later", **values(later)) if later and soon is not later else ""
         yield _PHRASES.finding("nothing_else", level="no difference shown", rest=rest, **values(soon))
 
 
@@ -172,9 +170,14 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
         counts = {name: evidence[name] for name in ("in_no_list", "unseen", "proven")}
         yield _PHRASES.finding("untested", **counts)
     if loss.cause == "not in the index" and evidence["values"] and not evidence["certain"]:
-        unlisted = [] if loss.where else evidence["unlisted_values"]
-        key = "whole_values" if loss.where else "unlisted_values" if unlisted else "no_value"
-        yield _PHRASES.finding(key, where=loss.where or unlisted)
+        unlisted = evidence["unlisted_values"]
+        if loss.where:
+            yield _PHRASES.finding("whole_values", where=loss.where)
+        elif unlisted:
+            more = [f"{len(unlisted) - 3:,} others"] if len(unlisted) > 3 else []
+            yield _PHRASES.finding("unlisted_values", where=[*unlisted[:3], *more])
+        elif evidence["values_listed"]:
+            yield _PHRASES.finding("no_value")
     if evidence.get("hubs"):
         yield _PHRASES.finding("hubs_short", hubs=counted(len(evidence["hubs"]), "passage"))
 

@@ -16,8 +16,10 @@ from evenrank.files.errors import UnknownNameError, quoted
 from .finding import phrases
 
 _FILES = resources.files("evenrank")
-_COMMON = ("not shown", "found")
+_COMMON = ("not shown", "found", "rate")
 """Terms that are words of other sentences, too."""
+_NO_WORD = re.compile(r"\W+")
+"""What marks of tables are."""
 
 
 @cache
@@ -87,6 +89,7 @@ def terms_in(text: str) -> dict[str, str]:
     """The terms of the glossary that occur in a text, each with its sentence; names (Share) as they are written."""
     words = {True: text, False: text.casefold()}
     terms = {term: meaning for of in glossary().values() for term, meaning in of.items() if term not in _COMMON}
+    terms = {term: meaning for term, meaning in terms.items() if not _NO_WORD.fullmatch(term)}
     return {
         term: meaning
         for term, meaning in terms.items()
@@ -123,9 +126,12 @@ def explain(what: str) -> str:
     )
     key = next((key for key in _templates() if _folded(key) == _folded(what)), None)
     if term is None and key is None:
-        # A mark of several, or a word of a term.
-        part = what.casefold() if len(what) > 3 or not what.isalnum() else None
-        term = next((term for term in terms if part and part in term.casefold()), None)
+        # A mark of several, or a word of a longer term.
+        part = re.escape(what.casefold())
+        is_mark = _NO_WORD.fullmatch(what) is not None
+        among = [term for term in terms if is_mark == (_NO_WORD.fullmatch(term) is not None)]
+        form = part if is_mark else rf"(^|.* ){part}(e?s)?($| .*)"
+        term = next((term for term in among if what and re.search(form, term.casefold())), None)
     lines = [] if term is None else [f"{term}: {terms[term]}"]
     if key is not None:
         sentences = {command: sentence(command, key) for command in _templates()[key]}

@@ -13,7 +13,7 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_queries, check_apart
 from evenrank.files.arguments import checked
-from evenrank.files.errors import FAST, arg, require
+from evenrank.files.errors import FAST, arg, quoted, require
 from evenrank.files.passages import as_passages, folded
 from evenrank.files.reading import is_index
 
@@ -163,9 +163,15 @@ def retrieve(
     of_passages = None if passages is None else as_passages(passages)
     if isinstance(collection, FirstStage):
         index = collection
-        own = {"k1": k1 is None, "b": b is None, "stopwords": stopwords == "default", "stemmer": stemmer == "default"}
-        if given := [arg(name) for name, is_own in own.items() if not is_own]:
-            raise EvenrankError(f"{', '.join(given)}: an index has its own; build another index")
+        settings = {
+            "k1": (k1, None),
+            "b": (b, None),
+            "stopwords": (stopwords, "default"),
+            "stemmer": (stemmer, "default"),
+        }
+        for name, (value, default) in settings.items():
+            if value != default:
+                raise EvenrankError(f"{arg(name)}: an index has its own, found {quoted(value)}: build another index")
     else:
         refuse_model(model, encoding)
         k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b

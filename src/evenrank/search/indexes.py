@@ -169,9 +169,9 @@ def retrieve(
             "stopwords": (stopwords, "default"),
             "stemmer": (stemmer, "default"),
         }
-        for name, (value, default) in settings.items():
+        for setting, (value, default) in settings.items():
             if value != default:
-                raise EvenrankError(f"{arg(name)}: an index has its own, found {quoted(value)}: build another index")
+                raise EvenrankError(f"{arg(setting)}: an index has its own, found {quoted(value)}: build another index")
     else:
         refuse_model(model, encoding)
         k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b

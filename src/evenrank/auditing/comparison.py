@@ -203,7 +203,7 @@ def compare_values(run: MeasureValues, base: MeasureValues, margin: float = MARG
         comparison = replace(comparison, better=None, equal=None, worse=None)
     reason = run.undecidable_reason or base.undecidable_reason
     if reason is not None:
-        n = min(comparison.n if one.known_queries is None else one.known_queries for one in (run, base))
+        n = min(comparison.n if values.known_queries is None else values.known_queries for values in (run, base))
         comparison = replace(comparison, test=undecidable(comparison.difference, n, reason), n=n, tied=None)
     return comparison
 
@@ -241,7 +241,7 @@ def _compare_queries(run: MeasureValues, base: MeasureValues, margin: float) -> 
     else:
         gain = values[both] - baseline[both]
     better, worse = int((gain > EQUAL).sum()), int((gain < -EQUAL).sum())
-    means = [one.on(both).mean for one in (run.by_query, base.by_query)]
+    means = [by_query.on(both).mean for by_query in (run.by_query, base.by_query)]
     differences = values[both] - baseline[both]
     differences[np.abs(differences) <= EQUAL] = 0.0
     difference = mean_of(differences) if len(differences) else None

@@ -370,8 +370,8 @@ class LexiconCheck(Result):
 
         Those that occur at least 5 times, with a doubt of at least 0.1.
         """
-        found = [use for use in self.words if use.occurrences >= FEW and use.doubt >= DOUBTFUL]
-        return tuple(sorted(found, key=lambda use: -use.doubt * use.occurrences))
+        uses = [use for use in self.words if use.occurrences >= FEW and use.doubt >= DOUBTFUL]
+        return tuple(sorted(uses, key=lambda use: -use.doubt * use.occurrences))
 
     def _beside(self) -> Mapping[str, object]:
         return {
@@ -412,9 +412,9 @@ def check_lexicon(
     whatever the threshold. ``threshold``: a document with at most this many group words is neutral.
     Raises EvenrankError for a collection without documents, and for labels of other groups or other documents.
     """
-    made = Provenance("evenrank.check_lexicon")
-    note_lexicon(made, lexicon)
-    made.add("collection", collection).add("labels", labels).ahead()
+    provenance = Provenance("evenrank.check_lexicon")
+    note_lexicon(provenance, lexicon)
+    provenance.add("collection", collection).add("labels", labels).ahead()
     chosen = load_lexicon(lexicon)
     scoring = Scoring(chosen, tokens, (), threshold)
     table = None if labels is None else as_labels(labels, neutral=neutral, group_column=group_column)
@@ -448,7 +448,7 @@ def check_lexicon(
         "labels": None if table is None else table.settings.get("labels"),
     }
     agreement = None if compared is None else compared.result()
-    return LexiconCheck(chosen.name, chosen, coverage, words.words(), agreement, settings, provenance=made)
+    return LexiconCheck(chosen.name, chosen, coverage, words.words(), agreement, settings, provenance=provenance)
 
 
 _PHRASES = phrases("lexicon")

@@ -30,13 +30,13 @@ def remarks(
     baseline: str | None,
 ) -> list[str]:
     """All of them, a sentence each; ``unequal``: see :func:`unequally_deep`."""
-    given = None if inputs.queries is None else inputs.queries["query_id"]
+    query_ids = None if inputs.queries is None else inputs.queries["query_id"]
     return [
         *_of_labels(runs),
         *_of_target(rankings.background.target, measures),
         *_of_cards(inputs.runs),
         *(note for run in inputs.runs for note in run.notes),
-        *([] if given is None or inputs.qrels is None else _of_judged_queries(given, inputs.qrels)),
+        *([] if query_ids is None or inputs.qrels is None else _of_judged_queries(query_ids, inputs.qrels)),
         *_of_depth(rankings, unequal, baseline),
         *_of_rankings(rankings, inputs.qrels is not None, measures, runs),
     ]

@@ -142,7 +142,7 @@ def agreement(judge: Array, people: Array, weight: Array) -> tuple[Estimate, Est
     of four alike pairs the judge calls three relevant and people two of these: excess 1/4, agreement 3/4, kappa 1/2.
 
     >>> ratings = np.array([True, True, True, False]), np.array([True, True, False, False])
-    >>> [one.mean for one in agreement(*ratings, np.ones(4))]
+    >>> [estimate.mean for estimate in agreement(*ratings, np.ones(4))]
     [0.25, 0.75, 0.5]
     """
     cells = np.stack([judge & people, judge & ~people, ~judge & people, ~judge & ~people], axis=1) * weight[:, None]

@@ -223,7 +223,7 @@ def _from_judgements(
 
 def _by_guess(figures: Mapping[str, MetricValue]) -> str:
     """What a guess alone says of each run; of many from the least to the most."""
-    alone = {name: one.from_labels.guess_alone for name, one in figures.items() if one.from_labels is not None}
+    alone = {name: f.from_labels.guess_alone for name, f in figures.items() if f.from_labels is not None}
     known = {name: short(value, 2) for name, value in alone.items() if value is not None}
     if len(known) > MOST_NAMED or len(figures) == 1:
         return " to ".join(dict.fromkeys((min(known.values()), max(known.values()))))

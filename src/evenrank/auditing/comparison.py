@@ -169,9 +169,9 @@ def corrected_by_kind(found: Sequence[tuple[Measure, Comparison]]) -> list[Compa
     groups' shares have half of the level each where both are tested: otherwise a ranking of many groups would leave
     nothing to the others. Measures that no sentence is about are corrected one by one.
     """
-    tests = [one for _, one in found]
+    tests = [test for _, test in found]
     families = [_family(measure) for measure, _ in found]
-    tested = {family for family, one in zip(families, tests, strict=True) if one.p is not None}
+    tested = {family for family, test in zip(families, tests, strict=True) if test.p is not None}
     for family in tested:
         places = [place for place, own in enumerate(families) if own == family]
         parts = len(tested & _BIAS) if family in _BIAS else 1

@@ -203,8 +203,8 @@ def audit(
     named = name_runs(runs, order)
     if provenance is None:
         provenance = Provenance("evenrank.audit")
-        for name, given in named.items():
-            provenance.add(f"run {name}", given)
+        for name, run in named.items():
+            provenance.add(f"run {name}", run)
         if not (isinstance(background, str) and background in named):
             provenance.add("background", background)
         source.note(provenance)
@@ -214,7 +214,7 @@ def audit(
         of_clusters = is_path(query_clusters) and query_clusters != "none"
         provenance.add("query clusters", query_clusters if of_clusters else None)
     provenance.ahead()
-    baseline = next((name for name, given in named.items() if is_path(given) and given == baseline), baseline)
+    baseline = next((name for name, run in named.items() if is_path(run) and run == baseline), baseline)
     options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(
         named,

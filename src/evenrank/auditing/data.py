@@ -356,7 +356,7 @@ class RunAudit:
                 name = str(parse_measure(measure))
         if name not in self.measures:
             # As screens have it.
-            name = next((key for key, one in self.measures.items() if shown_name(one.measure) == name), name)
+            name = next((key for key, figure in self.measures.items() if shown_name(figure.measure) == name), name)
         if name not in self.measures:
             raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.measures)})")
         return self.measures[name]

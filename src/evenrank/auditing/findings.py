@@ -458,7 +458,7 @@ def bias_change(measure: Measure, compared: RunComparison) -> Change | None:
 def _differences(result: AuditFigures, run: RunAudit, lean: Measure | None) -> Iterator[Finding]:
     """How a run differs from the baseline in bias: in each measure that shows it, and in the first one anyway."""
     measures = compared_measures(result)
-    compared_on = {measure: one for measure in measures if (one := _against(run, measure)) is not None}
+    compared_on = {measure: comparison for measure in measures if (comparison := _against(run, measure)) is not None}
     leading = lean if lean is not None else next(iter(measures), None)
     # What is shown comes first.
     for measure, compared in sorted(compared_on.items(), key=lambda item: not item[1].significant):
@@ -528,7 +528,7 @@ def _of_groups(result: AuditFigures) -> dict[str, list[Finding]]:
 
 def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     tests = [share for share in result.shares if share.run == run.name]
-    shown = sorted((test for test in tests if test.test.shown), key=lambda one: -one.share)
+    shown = sorted((test for test in tests if test.test.shown), key=lambda share: -share.share)
     if not shown and any(test.test.p is not None for test in tests):
         yield _PHRASES.finding("groups_alike", run.name, "no difference shown")
         return

@@ -287,8 +287,8 @@ class LabelComparison:
             )
         known, documents = int(self._known.sum()), int(self._said.sum())
         shares = {
-            group: {"precision": Proportion(both, said), "recall": Proportion(both, labelled)}
-            for group, both, said, labelled in zip(
+            group: {"precision": Proportion(both, predicted), "recall": Proportion(both, labelled)}
+            for group, both, predicted, labelled in zip(
                 self.groups,
                 *(counts[:-1].tolist() for counts in (self._both, self._said, self._labelled)),
                 strict=True,
@@ -427,7 +427,7 @@ def check_lexicon(
     documents = covered = above = 0
     by_group, occurrences = np.zeros((2, len(groups)), dtype=np.int64)
     for batch in as_batches(collection):
-        scores, found = score_with_words([batch], scoring)
+        scores, word_counts = score_with_words([batch], scoring)
         counts = np.stack([scores.table[f"count_{group}"].to_numpy() for group in groups], axis=1)
         total = counts.sum(axis=1)
         documents += batch.height
@@ -435,7 +435,7 @@ def check_lexicon(
         above += int((total > threshold).sum())
         by_group += (counts > 0).sum(axis=0)
         occurrences += counts.sum(axis=0, dtype=np.int64)
-        words.add(batch["text"], found)
+        words.add(batch["text"], word_counts)
         if compared is not None:
             compared.add(batch["doc_id"], counts)
     if not documents:

@@ -138,7 +138,7 @@ def _of_rankings(rankings: Rankings, judged: bool, measures: Sequence[Measure], 
     if background is not None and rankings.neutral_first is not None:
         notes += _outside(NEUTRAL_FIRST, rankings.neutral_first, background, cutoff)
     random = next(run for run in runs if run.name == RANDOM)
-    known = {key: one for key, one in runs[0].measures.items() if one.mean is not None and one.from_labels is None}
+    known = {key: f for key, f in runs[0].measures.items() if f.mean is not None and f.from_labels is None}
     unknown = [
         key
         for key, figure in random.measures.items()

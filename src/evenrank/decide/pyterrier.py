@@ -98,8 +98,8 @@ class EvenrankRebalancer(pt.Estimator):
         self._check(topics_or_res_tr)
         if topics_or_res_tr.empty:
             raise EvenrankError("fit: expected results, found none")
-        grouping, found = self._lists(topics_or_res_tr)
-        self._direction = self._made(grouping, found)
+        grouping, lists = self._lists(topics_or_res_tr)
+        self._direction = self._made(grouping, lists)
         self.learnt = learnt(self._direction, grouping.table.groups)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

@@ -256,10 +256,10 @@ def _split(text: str) -> list[str]:
 
 def greatest_value(measure: Measure) -> float | None:
     """The largest size that a query's value can have; None where that is not known, or depends on the documents."""
-    how, found = resolve(measure), facts(measure)
+    how, properties = resolve(measure), facts(measure)
     if how.reach is not None:
         return how.reach
-    ends = [found["least"], found["most"]]
+    ends = [properties["least"], properties["most"]]
     return max(abs(end) for end in ends if isinstance(end, float)) if None not in ends else None
 
 

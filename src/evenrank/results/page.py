@@ -65,7 +65,7 @@ def asset(name: str) -> str:
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
-CITATIONS = {key: Citation(**given) for key, given in tomllib.loads(asset("citations.toml")).items()}
+CITATIONS = {key: Citation(**fields) for key, fields in tomllib.loads(asset("citations.toml")).items()}
 CITATIONS["Hofstätter et al., ECIR 2021"] = CITATIONS["POS"]
 
 

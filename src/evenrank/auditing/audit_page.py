@@ -68,14 +68,14 @@ def styles(runs: list[tuple[str, bool]]) -> list[dict[str, object]]:
     Repeated shapes are shifted against the colours, so that 36 runs look different.
     """
     result: list[dict[str, object]] = []
-    given = 0
+    colour = 0
     for name, reference in runs:
         if reference:
             result.append({"shape": REFERENCE_SHAPES.get(name, "cross"), "colour": -1})
             continue
-        shift = given + given // len(GIVEN_SHAPES)
-        result.append({"shape": GIVEN_SHAPES[shift % len(GIVEN_SHAPES)], "colour": given})
-        given += 1
+        shift = colour + colour // len(GIVEN_SHAPES)
+        result.append({"shape": GIVEN_SHAPES[shift % len(GIVEN_SHAPES)], "colour": colour})
+        colour += 1
     return result
 
 
@@ -103,15 +103,15 @@ def origins_section(result: AuditFigures) -> dict[str, object] | None:
     biased = [measure for measure in result.measures if is_bias(measure)]
     if not biased:
         return None
-    found = with_origins(result)
-    figures = [run.measures[str(measure)] for measure in found for run in result.given]
+    measures = with_origins(result)
+    figures = [run.measures[str(measure)] for measure in measures for run in result.given]
     effects = [effect for figure in figures for effect in (figure.vs_random_order, figure.vs_ideal_order)]
     relevance = any(figure.vs_ideal_order is not None for figure in figures)
     return {
-        "table": origins_table(result) if found else None,
+        "table": origins_table(result) if measures else None,
         "relevance": relevance,
-        "missing": _missing(result, found, relevance),
-        "left_out": ", ".join(str(measure) for measure in biased if measure not in found) if found else "",
+        "missing": _missing(result, measures, relevance),
+        "left_out": ", ".join(str(measure) for measure in biased if measure not in measures) if measures else "",
         "ties": any(effect is not None and effect.tie_sensitive for effect in effects),
     }
 
@@ -133,7 +133,7 @@ def _missing(result: AuditFigures, found: list[Measure], relevance: bool) -> str
 
 def origins_chart(result: AuditFigures) -> dict[str, object]:
     """By the measures' places: for each run its name, and its differences as (kind, mean, low, high, p)."""
-    found = with_origins(result)
+    measures = with_origins(result)
     return {
         str(place): [
             {"run": run.name, "marks": _marks(run.measures[str(measure)])}
@@ -141,7 +141,7 @@ def origins_chart(result: AuditFigures) -> dict[str, object]:
             if run.measures[str(measure)].vs_random_order is not None
         ]
         for place, measure in enumerate(result.measures)
-        if measure in found
+        if measure in measures
     }
 
 
@@ -220,20 +220,20 @@ def audit_page(result: AuditFigures) -> Page:
 
 def _sections(result: AuditFigures) -> tuple[Section, ...]:
     """What the terminal shows where all is asked for."""
-    found = [figures_terminal(result)]
+    tables = [figures_terminal(result)]
     if with_origins(result):
-        found.append(by_measure(origins_table(result)))
+        tables.append(by_measure(origins_table(result)))
     if result.pairs:
-        found.append(pairs_table(result.pairs))
+        tables.append(pairs_table(result.pairs))
     if result.query_groups:
-        found.append(by_measure(query_groups_table(result)))
+        tables.append(by_measure(query_groups_table(result)))
     strata = strata_table(result)
-    found += [strata] if strata is not None else []
+    tables += [strata] if strata is not None else []
     if result.impact:
-        found.append(impact_table(result.impact))
+        tables.append(impact_table(result.impact))
     if result.words is not None:
-        found += [words_table(result, result.words, run.name, None) for run in result.given]
-    return (Section("All figures", (*found, _settings(result))),)
+        tables += [words_table(result, result.words, run.name, None) for run in result.given]
+    return (Section("All figures", (*tables, _settings(result))),)
 
 
 def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
@@ -244,12 +244,12 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
         return (("evenrank audit … --tables impact", "the table as it is published"),)
     if not result.judged or result.unchecked:
         return (("evenrank labels sample … --measure P@10", "a hundred judgements"),)
-    if any(one.key == "better_untold" for one in findings) and _is_sampled(result):
+    if any(finding.key == "better_untold" for finding in findings) and _is_sampled(result):
         return ((f"evenrank labels sample … --baseline {result.baseline}", "judgements of where they differ"),)
     if any(finding.key == "absent" for finding in findings) and not result.settings.get("only_queries"):
         return (("evenrank audit … --queries FILE --only-queries", "the queries that were asked"),)
     mended = [finding for finding in findings if finding.level == "shown" and finding.key in _MENDED_BY_ORDER]
-    rebalance = [("evenrank rebalance", f"a fairer order of {cut_name(one.subject)}") for one in mended[:1]]
+    rebalance = [("evenrank rebalance", f"a fairer order of {cut_name(finding.subject)}") for finding in mended[:1]]
     return (*rebalance, ("evenrank gate", "limits for pipelines"))
 
 

@@ -62,8 +62,8 @@ class AuditResult(AuditFigures):
             raise EvenrankError("sums by query have no values of single views")
         measures = {str(measure): facts(measure) for measure in self.measures}
         runs = {run.name: fields_of(run, by_query=values) for run in self.runs}
-        said = {"findings": json_values(self.findings)}
-        return fields_of(self, by_query=values) | {"runs": runs, "measures": measures} | said
+        findings = {"findings": json_values(self.findings)}
+        return fields_of(self, by_query=values) | {"runs": runs, "measures": measures} | findings
 
     def to_json(self, path: str | os.PathLike[str] | None = None, *, values: bool = False) -> str:
         """The audit as JSON, also written to ``path`` if one is given; ``values``: see :meth:`to_dict`."""

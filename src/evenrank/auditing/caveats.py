@@ -48,19 +48,19 @@ def absence_warning(lacking: Mapping[str, int], ids: pl.Series, queries: Mapping
     ``lacking``: how many, by the name of a run that lacks some; ``queries``: those of every run.
     """
     counts, judged, runs = list(lacking.values()), len(ids), len(queries)
-    said = "; ".join(_PHRASES.text("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
+    phrase = "; ".join(_PHRASES.text("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
     if len(counts) == runs > 1 and len(set(counts)) == 1:
-        said = _PHRASES.text(
+        phrase = _PHRASES.text(
             "lack_alike", runs="both runs" if runs == 2 else f"all {runs} runs", count=counts[0], judged=judged
         )
     others = {name: queries[name].filter(~queries[name].is_in(ids.implode())) for name in lacking}
     # A run that has queries instead may have other ids.
     name = next((name for name, own in others.items() if len(own)), None)
     if name is None:
-        return _PHRASES.text("absent", lacking=said)
+        return _PHRASES.text("absent", lacking=phrase)
     only = ids.filter(~ids.is_in(queries[name].implode()))
     sides = {"judged": first_of(only[:3]), "run": name, "others": first_of(others[name][:3])}
-    return _PHRASES.text("absent", lacking=said) + _PHRASES.text("absent_ids", **sides)
+    return _PHRASES.text("absent", lacking=phrase) + _PHRASES.text("absent_ids", **sides)
 
 
 def misleading(
@@ -75,28 +75,28 @@ def misleading(
 
     ``documents``: the first ones of every run, see :class:`AuditFigures`; ``judge``: what drawn judgements say of one.
     """
-    given, qrels = [run for run in results if not run.reference], inputs.qrels
+    runs, qrels = [run for run in results if not run.reference], inputs.qrels
     if inputs.judgements is not None:
-        yield from _from_judgements(inputs.judgements, judge, given)
+        yield from _from_judgements(inputs.judgements, judge, runs)
     elif qrels is None:
         yield _found("unknown", "answer")
     else:
         if inputs.unchecked:
             yield _found("judge_alone", "answer")
-        yield from _unjudged(given)
+        yield from _unjudged(runs)
         if background.group_table is not None and background.group_table.sample is None:
-            yield from _unjudged_groups(documents, [run.name for run in given], qrels, background.group_table.groups)
+            yield from _unjudged_groups(documents, [run.name for run in runs], qrels, background.group_table.groups)
         yield from _without_relevant(qrels)
     sample = None if background.group_table is None else background.group_table.sample
-    yield from _unlabelled(background.missing, given) if sample is None else _estimated(sample, given)
+    yield from _unlabelled(background.missing, runs) if sample is None else _estimated(sample, runs)
     lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
     if lacking:
         yield _found("without_text", documents="; ".join(lacking))
-    absent = {run.name: run.absent for run in given if run.absent}
+    absent = {run.name: run.absent for run in runs if run.absent}
     if qrels is not None and absent:
         queries = {run.name: run.queries for run in inputs.runs}
-        said = absence_warning(absent, qrels["query_id"].unique(maintain_order=True), queries)
-        yield Finding("absent", "", "cannot be told", None, said, "warning")
+        text = absence_warning(absent, qrels["query_id"].unique(maintain_order=True), queries)
+        yield Finding("absent", "", "cannot be told", None, text, "warning")
     if any(isinstance(measure, NeutralityMeasure) for measure in measures) and _all_neutral(background):
         yield _found("all_neutral", why=_why_neutral(background))
     elif any(map(is_bias, measures)) and not _counts(background):
@@ -150,13 +150,13 @@ def _without_relevant(qrels: pl.DataFrame) -> Iterator[Finding]:
 
 def _unlabelled(missing: str, given: Sequence[RunAudit]) -> Iterator[Finding]:
     """What part of the labels is unknown, and what becomes of it."""
-    found = [(run.name, run.labels) for run in given if run.labels is not None]
-    above = any(labels.unknown for _, labels in found)
+    labelled = [(run.name, run.labels) for run in given if run.labels is not None]
+    above = any(labels.unknown for _, labels in labelled)
     if not above and not any(_looks_at_unknown(figure) for run in given for figure in run.measures.values()):
         return
-    shares = ", ".join(f"{percent(labels.unknown / labels.rows)} of {name}" for name, labels in found)
+    shares = ", ".join(f"{percent(labels.unknown / labels.rows)} of {name}" for name, labels in labelled)
     key = "unlabelled" if above else "unlabelled_below"
-    yield _found(key, shares=shares, depth=found[0][1].depth, done=_PHRASES.text(f"unlabelled_{missing}"))
+    yield _found(key, shares=shares, depth=labelled[0][1].depth, done=_PHRASES.text(f"unlabelled_{missing}"))
 
 
 def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Finding]:
@@ -173,7 +173,7 @@ def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Findi
         yield _found("estimated" if sample.guess is None else "estimated_guess", **of)
     if len(sample.rows) < LEAST_LABELS:
         yield _found("few_labels", labels=of["labels"], least=LEAST_LABELS)
-    others = [one.measure for one in figures if one.from_labels is None]
+    others = [figure.measure for figure in figures if figure.from_labels is None]
     sums = [shown_name(other) for other in others if is_estimable(other)]
     if sums:
         yield _found("not_drawn", measures=list(dict.fromkeys(sums)))
@@ -194,16 +194,16 @@ def _from_judgements(
         yield _found("judged_sample", count=drawn, pairs=pairs)
     if drawn < min(LEAST_LABELS, pairs):
         yield _found("few_judgements", count=drawn, least=LEAST_LABELS)
-    others = [shown_name(one.measure) for one in figures if one.mean is None]
+    others = [shown_name(figure.measure) for figure in figures if figure.mean is None]
     if others:
         yield _found("pairs_not_drawn", measures=list(dict.fromkeys(others)))
     if judgements.table.sample is not None and judgements.table.sample.trusted:
         yield _found("trusted_pairs")
-    first = {run.name: one for run in given for one in run.measures.values() if one.measure == figures[0].measure}
-    known = any(one.from_labels is not None and one.from_labels.guess_alone is not None for one in first.values())
+    first = {run.name: value for run in given for value in run.measures.values() if value.measure == figures[0].measure}
+    known = any(value.from_labels is not None and value.from_labels.guess_alone is not None for value in first.values())
     if judge is None or judge.excess.mean is None or judge.kappa.mean is None or not known:
         return
-    said: dict[str, Any] = {"measure": shown_name(figures[0].measure), "figures": _by_guess(first)}
+    fields: dict[str, Any] = {"measure": shown_name(figures[0].measure), "figures": _by_guess(first)}
     ends = judge.excess.ci95
     key = (
         "judge_as_people" if ends is None or ends[0] <= 0 <= ends[1] else "judge_more" if ends[0] > 0 else "judge_fewer"
@@ -214,8 +214,8 @@ def _from_judgements(
         "low": points(size.ci95 and size.ci95[0]),
         "high": points(size.ci95 and size.ci95[1]),
     }
-    yield _found(key, **said, **values, kappa=judge.kappa.mean)
-    saved = [share for one in first.values() if (share := _narrower(one.from_labels)) is not None]
+    yield _found(key, **fields, **values, kappa=judge.kappa.mean)
+    saved = [share for figure in first.values() if (share := _narrower(figure.from_labels)) is not None]
     if saved:
         share = float(np.mean(saved))
         yield _found("judge_saves" if share > 0.005 else "judge_saves_nothing", share=percent(abs(share)))
@@ -223,7 +223,7 @@ def _from_judgements(
 
 def _by_guess(figures: Mapping[str, MetricValue]) -> str:
     """What a guess alone says of each run; of many from the least to the most."""
-    alone = {name: one.from_labels.guess_alone for name, one in figures.items() if one.from_labels is not None}
+    alone = {name: f.from_labels.guess_alone for name, f in figures.items() if f.from_labels is not None}
     known = {name: short(value, 2) for name, value in alone.items() if value is not None}
     if len(known) > MOST_NAMED or len(figures) == 1:
         return " to ".join(dict.fromkeys((min(known.values()), max(known.values()))))

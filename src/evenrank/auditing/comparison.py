@@ -169,9 +169,9 @@ def corrected_by_kind(found: Sequence[tuple[Measure, Comparison]]) -> list[Compa
     groups' shares have half of the level each where both are tested: otherwise a ranking of many groups would leave
     nothing to the others. Measures that no sentence is about are corrected one by one.
     """
-    tests = [one for _, one in found]
+    tests = [test for _, test in found]
     families = [_family(measure) for measure, _ in found]
-    tested = {family for family, one in zip(families, tests, strict=True) if one.p is not None}
+    tested = {family for family, test in zip(families, tests, strict=True) if test.p is not None}
     for family in tested:
         places = [place for place, own in enumerate(families) if own == family]
         parts = len(tested & _BIAS) if family in _BIAS else 1
@@ -203,7 +203,7 @@ def compare_values(run: MeasureValues, base: MeasureValues, margin: float = MARG
         comparison = replace(comparison, better=None, equal=None, worse=None)
     reason = run.undecidable_reason or base.undecidable_reason
     if reason is not None:
-        n = min(comparison.n if one.known_queries is None else one.known_queries for one in (run, base))
+        n = min(comparison.n if values.known_queries is None else values.known_queries for values in (run, base))
         comparison = replace(comparison, test=undecidable(comparison.difference, n, reason), n=n, tied=None)
     return comparison
 
@@ -241,7 +241,7 @@ def _compare_queries(run: MeasureValues, base: MeasureValues, margin: float) -> 
     else:
         gain = values[both] - baseline[both]
     better, worse = int((gain > EQUAL).sum()), int((gain < -EQUAL).sum())
-    means = [one.on(both).mean for one in (run.by_query, base.by_query)]
+    means = [by_query.on(both).mean for by_query in (run.by_query, base.by_query)]
     differences = values[both] - baseline[both]
     differences[np.abs(differences) <= EQUAL] = 0.0
     difference = mean_of(differences) if len(differences) else None

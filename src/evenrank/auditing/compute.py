@@ -203,8 +203,8 @@ def audit(
     named = name_runs(runs, order)
     if provenance is None:
         provenance = Provenance("evenrank.audit")
-        for name, given in named.items():
-            provenance.add(f"run {name}", given)
+        for name, run in named.items():
+            provenance.add(f"run {name}", run)
         if not (isinstance(background, str) and background in named):
             provenance.add("background", background)
         source.note(provenance)
@@ -216,7 +216,7 @@ def audit(
     provenance.ahead()
     if baseline not in named:
         # By its file, as a run is given.
-        paths = {os.path.normpath(given): name for name, given in named.items() if is_path(given)}
+        paths = {os.path.normpath(run): name for name, run in named.items() if is_path(run)}
         baseline = None if baseline is None else paths.get(os.path.normpath(baseline), baseline)
     options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(

@@ -93,9 +93,9 @@ SHOWN_AS = {RANDOM: "candidates", RELEVANCE_FIRST: "ideal"}
 
 def shown_name(measure: Measure) -> str:
     """A measure's name on screens: without the target that an audit of labels has, a share by its group's name."""
-    given = measure.params
-    if type(measure) is type(Share) and "cutoff" in given:
-        return f"Share of {given['group']}@{given['cutoff']}"
+    params = measure.params
+    if type(measure) is type(Share) and "cutoff" in params:
+        return f"Share of {params['group']}@{params['cutoff']}"
     return str(measure).replace("(target='candidates')", "")
 
 
@@ -356,7 +356,7 @@ class RunAudit:
                 name = str(parse_measure(measure))
         if name not in self.measures:
             # As screens have it.
-            name = next((key for key, one in self.measures.items() if shown_name(one.measure) == name), name)
+            name = next((key for key, figure in self.measures.items() if shown_name(figure.measure) == name), name)
         if name not in self.measures:
             raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.measures)})")
         return self.measures[name]
@@ -494,9 +494,9 @@ class AuditFigures(Result):
         if isinstance(name, tuple):
             run, measure = name
             return self[run][measure]
-        for one in self.runs:
-            if one.name == name:
-                return one
+        for audit in self.runs:
+            if audit.name == name:
+                return audit
         raise UnknownNameError(f"no run {quoted(name)} (the runs are {', '.join(run.name for run in self.runs)})")
 
     def __iter__(self) -> Iterator[str]:
@@ -514,7 +514,7 @@ class AuditFigures(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """The audit's warnings, as sentences."""
-        return tuple(one.text for one in self.misleading)
+        return tuple(finding.text for finding in self.misleading)
 
     @property
     def unit(self) -> str:

@@ -59,54 +59,54 @@ class RunFindings:
 def run_findings(result: AuditFigures) -> dict[str, RunFindings]:
     """What is found of each audited run, by its name; None without a baseline, of itself, or without a measure."""
     lean = shown_lean(result)
-    found = {}
+    findings = {}
     for run in result.given:
         base = None if result.baseline in (None, run.name) else result[str(result.baseline)]
-        found[run.name] = RunFindings(
+        findings[run.name] = RunFindings(
             None if base is None else next(_effectiveness(result, run, base), None),
             None if lean is None else _lean(result, run, lean),
             () if base is None else tuple(_differences(result, run, lean)),
         )
-    return found
+    return findings
 
 
 def audit_findings(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> tuple[Finding, ...]:
     """All findings of an audit, those of the first line before the others; ``by_run``: see :func:`run_findings`."""
-    found = [*_answer(result, by_run), *_warnings(result), *_of_runs(result, by_run)]
-    found += [*impact_findings(result.impact), *_of_query_groups(result), *_notes(result)]
-    if all(one.key == "unknown" for one in found if one.place == "answer"):
+    findings = [*_answer(result, by_run), *_warnings(result), *_of_runs(result, by_run)]
+    findings += [*impact_findings(result.impact), *_of_query_groups(result), *_notes(result)]
+    if all(finding.key == "unknown" for finding in findings if finding.place == "answer"):
         # Where effectiveness is not known or not asked for, the first finding answers.
-        first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
+        first = next((n for n, finding in enumerate(findings) if finding.place == "finding"), None)
         if first is not None:
-            answered = [one for one in found[:first] if one.place == "answer"]
-            others = [one for one in (*found[:first], *found[first + 1 :]) if one not in answered]
-            found = [*answered, replace(found[first], place="answer"), *others]
-    return tuple(found)
+            answered = [finding for finding in findings[:first] if finding.place == "answer"]
+            others = [finding for finding in (*findings[:first], *findings[first + 1 :]) if finding not in answered]
+            findings = [*answered, replace(findings[first], place="answer"), *others]
+    return tuple(findings)
 
 
 # --- the first line --------------------------------------------------------------------------------------------------
 
 
 def _answer(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterator[Finding]:
-    given = result.given
-    yield from (one for one in result.misleading if one.place == "answer")
-    if len(given) > 2 or (len(given) == 2 and result.baseline is None):
-        yield from _of_two(result) if len(given) == 2 else ()
+    runs = result.given
+    yield from (finding for finding in result.misleading if finding.place == "answer")
+    if len(runs) > 2 or (len(runs) == 2 and result.baseline is None):
+        yield from _of_two(result) if len(runs) == 2 else ()
         yield from _orders(result)
         yield from _all_lean(result)
-    elif len(given) == 2 and result.baseline is not None:
-        (run,) = (run for run in given if run.name != result.baseline)
+    elif len(runs) == 2 and result.baseline is not None:
+        (run,) = (run for run in runs if run.name != result.baseline)
         effectiveness = by_run[run.name].effectiveness
         if effectiveness is not None:
             yield effectiveness
             yield from _loss(result, run)
             yield from _other_measures(result, run)
-        yield from (one for one in by_run[run.name].differences if one.place == "answer")
+        yield from (finding for finding in by_run[run.name].differences if finding.place == "answer")
     elif result.judged:
         measure = utility_measures(result)[0]
-        figure = given[0].measures[str(measure)]
-        found = Estimate(figure.mean, figure.ci95, figure.n)
-        yield _PHRASES.finding("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
+        figure = runs[0].measures[str(measure)]
+        estimate = Estimate(figure.mean, figure.ci95, figure.n)
+        yield _PHRASES.finding("effectiveness", runs[0].name, "shown", estimate, "answer", measure=shown_name(measure))
 
 
 def _effectiveness(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
@@ -301,18 +301,18 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mappin
         key = "ranked" if len(tiers) == len(ranked) else "ranked_with_equals"
         return key, " < ".join(" = ".join(called[name] for name in names) for names in tiers)
     below = {a: [b for b in ranked[place + 1 :] if (a, b) in apart] for place, a in enumerate(ranked)}
-    said = {called[a]: ", ".join(called[b] for b in above) for a, above in below.items() if above}
-    return "ranked_in_part", "; ".join(f"{a} < {above}" for a, above in said.items())
+    higher = {called[a]: ", ".join(called[b] for b in above) for a, above in below.items() if above}
+    return "ranked_in_part", "; ".join(f"{a} < {above}" for a, above in higher.items())
 
 
 # --- what misleads ---------------------------------------------------------------------------------------------------
 
 
 def _warnings(result: AuditFigures) -> Iterator[Finding]:
-    yield from (one for one in result.misleading if one.place == "warning")
+    yield from (finding for finding in result.misleading if finding.place == "warning")
     both = _in_common(result.given)
-    said = any(one.key == "absent" for one in result.misleading)
-    if len(result.given) > 1 and not both.all() and not said:
+    absent = any(finding.key == "absent" for finding in result.misleading)
+    if len(result.given) > 1 and not both.all() and not absent:
         yield _PHRASES.finding(
             "in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both)
         )
@@ -330,28 +330,28 @@ def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterato
     lean = shown_lean(result)
     only = len(result.given) == 1
     of_groups = {} if lean is not None and len(_shares(result)) < 3 else _of_groups(result)
-    if lean is None and len({_predicate(one[0]) for one in of_groups.values()}) == 1 and not only:
+    if lean is None and len({_predicate(findings[0]) for findings in of_groups.values()}) == 1 and not only:
         # Runs share a line.
         (first, *_), *_ = of_groups.values()
         key = "no_groups_apart" if first.key == "groups_alike" else "each"
         yield replace(first, key=key, subject="", text=_PHRASES.text(key, does=_predicate(first)))
-        of_groups = {name: [replace(found[0], place="detail"), *found[1:]] for name, found in of_groups.items()}
-    leans = {} if lean is None else {name: one.lean for name, one in by_run.items() if one.lean is not None}
-    beyond = {name: list(_beyond(result[name], one, lean)) for name, one in leans.items() if lean is not None}
-    said = {one.key for found in (*beyond.values(), *of_groups.values()) for one in found}
-    as_ideal = not said & {"lean_beyond", "groups_beyond"}
+        of_groups = {name: [replace(f[0], place="detail"), *f[1:]] for name, f in of_groups.items()}
+    leans = {} if lean is None else {name: f.lean for name, f in by_run.items() if f.lean is not None}
+    beyond = {name: list(_beyond(result[name], finding, lean)) for name, finding in leans.items() if lean is not None}
+    keys = {finding.key for findings in (*beyond.values(), *of_groups.values()) for finding in findings}
+    as_ideal = not keys & {"lean_beyond", "groups_beyond"}
     by_relevance = as_ideal and sum(map(len, beyond.values())) > 1
     for run in result.given:
         if lean is not None:
             place: Place = "answer" if only else "finding"
             yield replace(leans[run.name], place=place)
-        yield from (one for one in by_run[run.name].differences if one.place != "answer" and one.level == "shown")
+        yield from (f for f in by_run[run.name].differences if f.place != "answer" and f.level == "shown")
         if lean is not None and not by_relevance:
-            yield from (replace(one, place=place) for one in beyond[run.name])
-        for one in of_groups.get(run.name, ()):
-            if lean is None or one.level == "shown":
-                yield replace(one, place="answer") if only and lean is None else one
-        yield from (one for one in by_run[run.name].differences if one.place != "answer" and one.level != "shown")
+            yield from (replace(finding, place=place) for finding in beyond[run.name])
+        for finding in of_groups.get(run.name, ()):
+            if lean is None or finding.level == "shown":
+                yield replace(finding, place="answer") if only and lean is None else finding
+        yield from (f for f in by_run[run.name].differences if f.place != "answer" and f.level != "shown")
     if by_relevance or (as_ideal and len(of_groups) > 1 and _all_by_relevance(result)):
         yield _PHRASES.finding("none_beyond", level="no difference shown")
 
@@ -369,12 +369,12 @@ def _lean(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
         return _PHRASES.finding("lean_untold", run.name, "cannot be told", test, why=why)
     added = figure.vs_random_order
     key = _whose(test.shown, figure, added)
-    held = None if added is None else added.reference
+    reference = None if added is None else added.reference
     values: dict[str, Any] = {
         "pole": side(pair, figure.mean),
-        "other": "" if held is None else side(pair, held),
+        "other": "" if reference is None else side(pair, reference),
         "lean": figure.mean,
-        "held": held,
+        "held": reference,
         "added": None if added is None else Estimate(added.mean, added.ci95, added.n),
         "noticed": test.mde,
     }
@@ -399,15 +399,15 @@ def _whose(shown: bool, figure: MetricValue, added: OrderEffect | None) -> str:
     """The template of a lean that is ``shown`` or not, from what its candidates hold and what their order adds."""
     if added is None:
         return "no_lean" if not shown else "leans_alone" if is_linear(figure.measure) else "leans"
-    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.test.shown
+    candidates_lean, adds = added.leans.shown and abs(added.reference) > EQUAL, added.test.shown
     mean = figure.mean or 0.0
     if not shown:
-        if held:
+        if candidates_lean:
             return "no_lean_but_candidates" if adds else "no_lean_as_candidates"
         return "no_lean_by_order" if adds else "no_lean"
-    if held and mean * added.reference < 0:
+    if candidates_lean and mean * added.reference < 0:
         return "leans_turned" if adds else "leans_whose"
-    if held:
+    if candidates_lean:
         further = abs(mean) > abs(added.reference)
         return ("leans_more" if further else "leans_less") if adds else "leans_as_candidates"
     return "leans_by_order" if adds and added.mean * mean > 0 else "leans_whose"
@@ -458,7 +458,7 @@ def bias_change(measure: Measure, compared: RunComparison) -> Change | None:
 def _differences(result: AuditFigures, run: RunAudit, lean: Measure | None) -> Iterator[Finding]:
     """How a run differs from the baseline in bias: in each measure that shows it, and in the first one anyway."""
     measures = compared_measures(result)
-    compared_on = {measure: one for measure in measures if (one := _against(run, measure)) is not None}
+    compared_on = {measure: comparison for measure in measures if (comparison := _against(run, measure)) is not None}
     leading = lean if lean is not None else next(iter(measures), None)
     # What is shown comes first.
     for measure, compared in sorted(compared_on.items(), key=lambda item: not item[1].significant):
@@ -528,7 +528,7 @@ def _of_groups(result: AuditFigures) -> dict[str, list[Finding]]:
 
 def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     tests = [share for share in result.shares if share.run == run.name]
-    shown = sorted((test for test in tests if test.test.shown), key=lambda one: -one.share)
+    shown = sorted((test for test in tests if test.test.shown), key=lambda share: -share.share)
     if not shown and any(test.test.p is not None for test in tests):
         yield _PHRASES.finding("groups_alike", run.name, "no difference shown")
         return
@@ -538,13 +538,13 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         yield _PHRASES.finding("groups_untold", run.name, "cannot be told", why=why)
         return
     several = len(result.given) > 2
-    more, less = ([one for one in shown if (sign * (one.test.mean or 0.0)) > 0] for sign in (1, -1))
+    more, less = ([share for share in shown if (sign * (share.test.mean or 0.0)) > 0] for sign in (1, -1))
     key = "more_and_fewer_groups" if more and less else "more_groups" if more else "fewer_groups"
-    listed = [_some([_group(one, figures=not several) for one in of]) for of in (more, less)]
+    listed = [_some([_group(share, figures=not several) for share in of]) for of in (more, less)]
     yield _PHRASES.finding(key, run.name, "shown", shown[0].test, more=listed[0], less=listed[1])
-    beyond = [one for one in shown if one.beyond_ideal]
+    beyond = [share for share in shown if share.beyond_ideal]
     if beyond:
-        groups = _some([one.group for one in beyond])
+        groups = _some([share.group for share in beyond])
         yield _PHRASES.finding("groups_beyond", run.name, "shown", beyond[0].vs_ideal_order, groups=groups)
     elif len(result.given) == 1 and _all_by_relevance(result):
         yield _PHRASES.finding("groups_by_relevance", run.name, "no difference shown")
@@ -558,7 +558,7 @@ def _predicate(found: Finding) -> str:
 def _all_by_relevance(result: AuditFigures) -> bool:
     """Whether groups differ from the candidates, and nowhere is that shown to be beyond an ideal ranking."""
     shown = [share for share in result.shares if share.test.shown]
-    return bool(shown) and all(one.vs_ideal_order is not None and not one.beyond_ideal for one in shown)
+    return bool(shown) and all(share.vs_ideal_order is not None and not share.beyond_ideal for share in shown)
 
 
 def _group(found: GroupShare, *, figures: bool) -> str:
@@ -583,14 +583,14 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
     shown = [group for group in result.query_groups if group.test.shown]
     # What is not shown to be worse for a group comes after what is; effectiveness before bias.
     ranked = sorted(
-        shown, key=lambda one: (is_bias(measures[one.measure]), _gain(measures[one.measure], one.test) >= 0)
+        shown, key=lambda group: (is_bias(measures[group.measure]), _gain(measures[group.measure], group.test) >= 0)
     )
-    for one in ranked[:1]:
-        alike = [two for two in ranked if (two.run, two.measure) == (one.run, one.measure)]
-        worst = min(alike, key=lambda two: _gain(measures[two.measure], two.test))
+    for group in ranked[:1]:
+        alike = [other for other in ranked if (other.run, other.measure) == (group.run, group.measure)]
+        worst = min(alike, key=lambda other: _gain(measures[other.measure], other.test))
         better = _gain(measures[worst.measure], worst.test) >= 0
         key = "group_best" if better else "group_worst"
-        if is_bias(measures[one.measure]):
+        if is_bias(measures[group.measure]):
             key = "group_higher" if (worst.test.mean or 0.0) > 0 else "group_lower"
         named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
         yield _PHRASES.finding(key, "", "shown", worst.test, **named)
@@ -609,28 +609,28 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
     """The groups of queries on which a run is shown to differ from the baseline, of the first measure that shows it."""
     for name, measure in measures.items():
         for run in result.given:
-            tests = [one for one in result.query_groups if (one.run, one.measure) == (run.name, name)]
-            compared = [(one.group, one.vs_baseline) for one in tests if one.vs_baseline is not None]
+            tests = [group for group in result.query_groups if (group.run, group.measure) == (run.name, name)]
+            compared = [(group.group, group.vs_baseline) for group in tests if group.vs_baseline is not None]
             shown = [(group, test) for group, test in compared if test.shown]
             if not shown:
                 continue
             better, worse = ([g for g, test in shown if sign * _gain(measure, test) > 0] for sign in (1, -1))
             key = "groups_better_and_worse" if better and worse else "groups_better" if better else "groups_worse"
             template = "groups_changed" if is_bias(measure) else key
-            said: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
-            said |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}
-            yield _PHRASES.finding(template, "", "shown", shown[0][1], run=run.name, **said)
+            fields: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
+            fields |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}
+            yield _PHRASES.finding(template, "", "shown", shown[0][1], run=run.name, **fields)
             return
 
 
 def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Finding:
     """That no group of queries is shown to differ from the others, or why that cannot be told."""
-    told = [group for group in result.query_groups if group.test.mde is not None]
-    if not told:
+    groups = [group for group in result.query_groups if group.test.mde is not None]
+    if not groups:
         why = next((group.test.reason for group in result.query_groups if group.test.reason is not None), "")
         return _PHRASES.finding("query_groups_untold", "", "cannot be told", why=why)
-    first = [one for one in told if one.measure == told[0].measure]
-    least = max(one.test.mde or 0.0 for one in first)
+    first = [group for group in groups if group.measure == groups[0].measure]
+    least = max(group.test.mde or 0.0 for group in first)
     values: dict[str, Any] = {"measure": shown_name(measures[first[0].measure]), "noticed": least}
     return _PHRASES.finding("query_groups_alike", "", "no difference shown", **values)
 
@@ -673,16 +673,16 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
 
 def _moved(result: AuditFigures) -> list[str]:
     """What ties could move further than the interval is wide: one measure a run."""
-    found, called = [], short_names(result)
+    texts, called = [], short_names(result)
     for run in result.given:
-        figures = [one for one in run.measures.values() if is_bias(one.measure)]
+        figures = [figure for figure in run.measures.values() if is_bias(figure.measure)]
         ends = [(figure.measure, figure.tie_range) for figure in figures if figure.tie_sensitive]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
-            found.append(
+            texts.append(
                 _PHRASES.text("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)
             )
-    more = len(found) - MOST_MOVED
-    return found if more <= 0 else [*found[:MOST_MOVED], _PHRASES.text("moved_others", runs=counted(more, "more run"))]
+    more = len(texts) - MOST_MOVED
+    return texts if more <= 0 else [*texts[:MOST_MOVED], _PHRASES.text("moved_others", runs=counted(more, "more run"))]
 
 
 def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:

@@ -27,19 +27,19 @@ def _shares_of(run: RunAudit) -> list[GroupShare]:
     # What ties decide is in the family all the same.
     tests = [of.test for _, of in known]
     holm = corrected([replace(test, p=1.0) if test.reason == TIES else test for test in tests])
-    added = [test if test.reason == TIES else one for test, one in zip(tests, holm, strict=True)]
+    added = [test if test.reason == TIES else adjusted for test, adjusted in zip(tests, holm, strict=True)]
     ideal = iter(corrected([figure.vs_ideal_order.test for figure, _ in known if figure.vs_ideal_order is not None]))
     beyond = [None if figure.vs_ideal_order is None else next(ideal) for figure, _ in known]
-    compared = [one.vs_baseline for one, _ in known]
+    compared = [figure.vs_baseline for figure, _ in known]
     return [
         GroupShare(
             run.name,
-            str(one.measure["group"]),
-            float(one.mean or 0.0),
+            str(figure.measure["group"]),
+            float(figure.mean or 0.0),
             of.reference,
             test,
             further,
             None if against is None or against.unequal_depth else against.test,
         )
-        for (one, of), test, further, against in zip(known, added, beyond, compared, strict=True)
+        for (figure, of), test, further, against in zip(known, added, beyond, compared, strict=True)
     ]

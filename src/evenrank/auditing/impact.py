@@ -182,13 +182,13 @@ def impacts_of_runs(
 ) -> tuple[GroupImpact, ...]:
     """The rows of each impact ratio among the measures: of each run and attribute, all queries together."""
     rows: list[GroupImpact] = []
-    asked = [measure for measure in measures if isinstance(measure, type(ImpactRatio))]
+    ratios = [measure for measure in measures if isinstance(measure, type(ImpactRatio))]
     # Of labels that were drawn a ratio has bounds alone.
-    if not asked or any(run.required_table.sample is not None for run in runs):
+    if not ratios or any(run.required_table.sample is not None for run in runs):
         return ()
     margins = source.margins([run.run.table["doc_id"] for run in runs])
     # Groups and pooling aside, the measures with one cutoff and discount have one table.
-    for measure in {(one["cutoff"], one["discount"]): one for one in asked}.values():
+    for measure in {(ratio["cutoff"], ratio["discount"]): ratio for ratio in ratios}.values():
         what = "rank" if measure["discount"] == "first" else _EXPOSURE
         selects = f"{what} 1 to {measure['cutoff']}"
         for run in runs:
@@ -370,7 +370,7 @@ def range_with_unknown(row: GroupImpact, rows: Sequence[GroupImpact]) -> Interva
     """
     taken = row.unknown_selected or 0.0
     passed = row.unknown - taken
-    others = [(one.selected, one.candidates) for one in rows if one is not row and not one.undecidable]
+    others = [(other.selected, other.candidates) for other in rows if other is not row and not other.undecidable]
     others.sort(key=lambda counts: -counts[0] / counts[1])
     low = row.selected / (row.candidates + passed) / max((s + taken) / (n + taken) for s, n in others)
     pooled = zip(*(itertools.accumulate(counts) for counts in zip(*others, strict=True)), strict=True)
@@ -471,4 +471,4 @@ def _with_ratio(row: GroupImpact, among: Sequence[GroupImpact]) -> str:
 
 def _name(row: GroupImpact, among: Sequence[GroupImpact]) -> str:
     """A group; where several ways of selecting are measured, with its own."""
-    return f"{row.name}, {row.selects}" if len({one.selects for one in among}) > 1 else row.name
+    return f"{row.name}, {row.selects}" if len({other.selects for other in among}) > 1 else row.name

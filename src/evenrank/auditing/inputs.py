@@ -333,8 +333,8 @@ def _choose_measures(
     """
     if drawn is not None:
         chosen = parse_measures(measures or [*drawn_for(drawn), *((LEAN, NEUTRALITY) if of_groups else ())])
-        chosen = chosen if any(not is_bias(one) for one in chosen) else [*parse_measures(drawn_for(drawn)), *chosen]
-        other = next((one for one in chosen if not is_bias(one) and not is_estimable(one)), None)
+        chosen = chosen if any(not is_bias(m) for m in chosen) else [*parse_measures(drawn_for(drawn)), *chosen]
+        other = next((measure for measure in chosen if not is_bias(measure) and not is_estimable(measure)), None)
         if other is not None:
             raise not_estimable(other)
         return sorted(chosen, key=is_bias), []

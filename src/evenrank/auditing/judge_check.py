@@ -65,7 +65,7 @@ def check_judge(
     sample = judgements.table.sample
     if sample is None or sample.guess is None or sample.guessed is None:
         return None
-    relevant = next((int(one.params["rel"]) for one in measures if "rel" in one.params), 1)
+    relevant = next((int(measure.params["rel"]) for measure in measures if "rel" in measure.params), 1)
     rows = sample.rows[sample.guessed[sample.rows] >= 0]
     if not len(rows):
         return None
@@ -73,7 +73,7 @@ def check_judge(
     judge = _relevant(sample.guess, sample.guessed[rows], relevant)
     weight = 1 / sample.probability[rows]
     pairs = split_pairs(sample.documents.gather(rows).to_frame("doc_id"))
-    depth = max((int(one.params["cutoff"]) for one in measures if "cutoff" in one.params), default=None)
+    depth = max((int(measure.params["cutoff"]) for measure in measures if "cutoff" in measure.params), default=None)
     strata = judge_strata(judge.astype(float) - people, weight, _strata(pairs, runs, depth, groups))
     return JudgeCheck(relevant, *agreement(judge, people, weight), strata)
 
@@ -142,7 +142,7 @@ def agreement(judge: Array, people: Array, weight: Array) -> tuple[Estimate, Est
     of four alike pairs the judge calls three relevant and people two of these: excess 1/4, agreement 3/4, kappa 1/2.
 
     >>> ratings = np.array([True, True, True, False]), np.array([True, True, False, False])
-    >>> [one.mean for one in agreement(*ratings, np.ones(4))]
+    >>> [estimate.mean for estimate in agreement(*ratings, np.ones(4))]
     [0.25, 0.75, 0.5]
     """
     cells = np.stack([judge & people, judge & ~people, ~judge & people, ~judge & ~people], axis=1) * weight[:, None]

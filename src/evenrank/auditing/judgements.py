@@ -110,13 +110,13 @@ def _sample(qrels: object) -> Columns | None:
 def _of_pairs(columns: Columns) -> Columns:
     """A sample of pairs as one of documents, with grades as texts."""
     table = columns.table
-    given = table[GRADE].cast(pl.String).str.strip_chars()
-    given = given.set(given == "", None)
-    number = given.cast(pl.Float64, strict=False)
-    bad = given.is_not_null() & (number.is_null() | (number != number.round()))
+    texts = table[GRADE].cast(pl.String).str.strip_chars()
+    texts = texts.set(texts == "", None)
+    number = texts.cast(pl.Float64, strict=False)
+    bad = texts.is_not_null() & (number.is_null() | (number != number.round()))
     if bad.any():
         row = int(bad.arg_max() or 0)
-        raise columns.error(f"expected a whole number in the column {GRADE}, found {given[row]}", row)
+        raise columns.error(f"expected a whole number in the column {GRADE}, found {texts[row]}", row)
     ids = (ids_from_spreadsheets(table[name].cast(pl.String)) for name in ("query_id", "doc_id"))
     grades = number.cast(pl.Int64).cast(pl.String).alias(GRADE)
     return replace(columns, table=pl.DataFrame([pair_ids(*ids), grades, table[PROBABILITY]]))

@@ -93,14 +93,14 @@ class LabelSample(Result):
     @property
     def ids(self) -> pl.Series:
         """The ids of the documents, or pairs, drawn [n]."""
-        found = self.documents
-        return pair_ids(found["query_id"], found["doc_id"]) if self.column == GRADE else found["doc_id"]
+        documents = self.documents
+        return pair_ids(documents["query_id"], documents["doc_id"]) if self.column == GRADE else documents["doc_id"]
 
     @property
     def grades(self) -> int:
         """The highest grade that the measures distinguish from lower ones."""
         params = [parse_measures(measure)[0].params for measure in self.measures]
-        return max(int(one.get("max_rel", one.get("rel", 1))) for one in params)
+        return max(int(p.get("max_rel", p.get("rel", 1))) for p in params)
 
     def write(self, path: opt.File) -> None:
         """Writes the documents as CSV with an empty column, ``group`` or ``grade``, to fill in from the top down.
@@ -109,12 +109,12 @@ class LabelSample(Result):
         EvenrankError for a file with labels, which would be lost.
         """
         if os.path.isfile(path) and os.path.getsize(path):
-            kept = read_columns(path).table
-            filled = [kept[name].cast(pl.String).fill_null("") for name in (GROUP, GRADE) if name in kept.columns]
-            if any((given.str.strip_chars() != "").any() for given in filled):
+            labels = read_columns(path).table
+            filled = [labels[name].cast(pl.String).fill_null("") for name in (GROUP, GRADE) if name in labels.columns]
+            if any((column.str.strip_chars() != "").any() for column in filled):
                 raise EvenrankError(f"{os.fspath(path)}: has labels already: name another file")
         ids = [ids_for_spreadsheets(self.documents[name]) for name in _IDS if name in self.documents.columns]
-        texts = [*for_spreadsheets(self.documents.drop(*(one.name for one in ids), PROBABILITY))]
+        texts = [*for_spreadsheets(self.documents.drop(*(column.name for column in ids), PROBABILITY))]
         table = self.documents.with_columns(*ids, *texts, pl.lit("").alias(self.column))
         order = ("doc_id", self.column, "text") if self.column == GROUP else (*_IN_FILE, self.column)
         write_labels(path, table.select(name for name in (*order, PROBABILITY) if name in table.columns))
@@ -148,7 +148,7 @@ class LabelSample(Result):
         columns = [Column("labels", COUNT), Column("figure", shorts(3), "difference" if self.baseline else "a run")]
         columns += [Column("difference", shorts(3), "two runs")] if self.expected[0].difference is not None else []
         of = f"difference from {self.baseline}" if self.baseline is not None else "figures"
-        said = _PHRASES.finding(
+        answer = _PHRASES.finding(
             "sampled" if self.column == GROUP else "sampled_pairs",
             place="answer",
             n=self.drawn,
@@ -164,7 +164,7 @@ class LabelSample(Result):
             of_what = "documents" if self.column == GROUP else "pairs"
             notes.append(_PHRASES.finding("any_first", place="note", least=LEAST_LABELS, of=of_what))
         title = "Half the width of the interval to expect"
-        return Page("labels", "A sample to label", (said, *notes), Table(title, tuple(columns), self.expected))
+        return Page("labels", "A sample to label", (answer, *notes), Table(title, tuple(columns), self.expected))
 
 
 def write_labels(path: opt.File, table: pl.DataFrame) -> None:
@@ -242,9 +242,9 @@ class Labelling:
         """The label, or one of ``COMMANDS``, that an answer names, or begins as no other does; else None."""
         wanted = answer.strip().casefold()
         every = (*self.answers, *COMMANDS)
-        exact = [one for one in every if one.casefold() == wanted]
-        found = exact or [one for one in every if wanted and one.casefold().startswith(wanted)]
-        return found[0] if len(found) == 1 else None
+        exact = [word for word in every if word.casefold() == wanted]
+        matches = exact or [word for word in every if wanted and word.casefold().startswith(wanted)]
+        return matches[0] if len(matches) == 1 else None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -366,8 +366,8 @@ def sample_labels(
         flat = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
         table = table.with_columns(flat)
     if pairs and queries is not None:
-        asked = as_queries(queries).select("query_id", pl.col("text").alias("query"))
-        table = table.join(asked, on="query_id", how="left", maintain_order="left")
+        query_texts = as_queries(queries).select("query_id", pl.col("text").alias("query"))
+        table = table.join(query_texts, on="query_id", how="left", maintain_order="left")
     table = table.select(name for name in (*_IN_FILE, PROBABILITY) if name in table.columns)
     expected = tuple(_expected(figures, count, baseline) for count in sorted({*_SIZES, n}) if count <= len(could))
     return LabelSample(tuple(map(str, wanted)), tuple(names), baseline, table, could, expected, n)
@@ -406,22 +406,22 @@ def weights_of(
                 raise not_estimable(measure)
             for tied in (False, True):
                 _, weight = how.place_weights(evaluation, np.arange(len(of_place)), tied=tied)
-                whole = np.bincount(of_place, weight, len(could)) / len(evaluation.queries)
-                figures.append(FigureWeights(run.name, str(measure), tied, 1.0 if how.signed else 0.25, whole))
-    looked_at = np.any([one.weights > 0 for one in figures], axis=0)
+                weights = np.bincount(of_place, weight, len(could)) / len(evaluation.queries)
+                figures.append(FigureWeights(run.name, str(measure), tied, 1.0 if how.signed else 0.25, weights))
+    looked_at = np.any([figure.weights > 0 for figure in figures], axis=0)
     for run in runs:
         above = run.table.filter(pl.col("rank") <= depth)["doc_id"].unique()
         looked_at[[place[document] for document in above]] = True
     if baseline is not None:
-        base = {(one.measure, one.tied): one.weights for one in figures if one.run == baseline}
-        others = (one for one in figures if one.run != baseline)
-        figures = [replace(one, weights=one.weights - base[one.measure, one.tied]) for one in others]
-    return could.filter(pl.Series(looked_at)), [replace(one, weights=one.weights[looked_at]) for one in figures]
+        base = {(figure.measure, figure.tied): figure.weights for figure in figures if figure.run == baseline}
+        others = (figure for figure in figures if figure.run != baseline)
+        figures = [replace(figure, weights=figure.weights - base[figure.measure, figure.tied]) for figure in others]
+    return could.filter(pl.Series(looked_at)), [replace(f, weights=f.weights[looked_at]) for f in figures]
 
 
 def largest_weights(figures: Sequence[FigureWeights]) -> Array:
     """Each document's largest weight [D] in any figure."""
-    largest: Array = np.max(np.abs([one.weights for one in figures]), axis=0)
+    largest: Array = np.max(np.abs([figure.weights for figure in figures]), axis=0)
     return largest
 
 
@@ -452,17 +452,17 @@ def systematic(chance: Array, n: int, seed: int) -> Array:
     ends = np.cumsum(chance[order])
     # Whatever rounding leaves, the last one ends at n.
     ends *= n / ends[-1]
-    found = order[np.searchsorted(ends, np.arange(n) + rng.random(), side="right").clip(max=len(order) - 1)]
-    return rng.permutation(found)
+    places = order[np.searchsorted(ends, np.arange(n) + rng.random(), side="right").clip(max=len(order) - 1)]
+    return rng.permutation(places)
 
 
 def _expected(figures: Sequence[FigureWeights], n: int, baseline: str | None) -> Expected:
     """The widest intervals to expect of ``n`` labels, where values are as far apart as they can be."""
     chance = probabilities(largest_weights(figures), n)
-    own = [expected_half_width(one.weights, chance, one.variance) for one in figures]
+    own = [expected_half_width(figure.weights, chance, figure.variance) for figure in figures]
     between = [
-        expected_half_width(one.weights - two.weights, chance, one.variance)
-        for one, two in itertools.combinations(figures, 2)
-        if baseline is None and one.measure == two.measure and one.tied == two.tied
+        expected_half_width(figure.weights - other.weights, chance, figure.variance)
+        for figure, other in itertools.combinations(figures, 2)
+        if baseline is None and figure.measure == other.measure and figure.tied == other.tied
     ]
     return Expected(n, max(own), max(between) if between else None)

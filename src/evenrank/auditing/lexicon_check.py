@@ -287,8 +287,8 @@ class LabelComparison:
             )
         known, documents = int(self._known.sum()), int(self._said.sum())
         shares = {
-            group: {"precision": Proportion(both, said), "recall": Proportion(both, labelled)}
-            for group, both, said, labelled in zip(
+            group: {"precision": Proportion(both, predicted), "recall": Proportion(both, labelled)}
+            for group, both, predicted, labelled in zip(
                 self.groups,
                 *(counts[:-1].tolist() for counts in (self._both, self._said, self._labelled)),
                 strict=True,
@@ -370,8 +370,8 @@ class LexiconCheck(Result):
 
         Those that occur at least 5 times, with a doubt of at least 0.1.
         """
-        found = [use for use in self.words if use.occurrences >= FEW and use.doubt >= DOUBTFUL]
-        return tuple(sorted(found, key=lambda use: -use.doubt * use.occurrences))
+        uses = [use for use in self.words if use.occurrences >= FEW and use.doubt >= DOUBTFUL]
+        return tuple(sorted(uses, key=lambda use: -use.doubt * use.occurrences))
 
     def _beside(self) -> Mapping[str, object]:
         return {
@@ -412,9 +412,9 @@ def check_lexicon(
     whatever the threshold. ``threshold``: a document with at most this many group words is neutral.
     Raises EvenrankError for a collection without documents, and for labels of other groups or other documents.
     """
-    made = Provenance("evenrank.check_lexicon")
-    note_lexicon(made, lexicon)
-    made.add("collection", collection).add("labels", labels).ahead()
+    provenance = Provenance("evenrank.check_lexicon")
+    note_lexicon(provenance, lexicon)
+    provenance.add("collection", collection).add("labels", labels).ahead()
     chosen = load_lexicon(lexicon)
     scoring = Scoring(chosen, tokens, (), threshold)
     table = None if labels is None else as_labels(labels, neutral=neutral, group_column=group_column)
@@ -427,7 +427,7 @@ def check_lexicon(
     documents = covered = above = 0
     by_group, occurrences = np.zeros((2, len(groups)), dtype=np.int64)
     for batch in as_batches(collection):
-        scores, found = score_with_words([batch], scoring)
+        scores, word_counts = score_with_words([batch], scoring)
         counts = np.stack([scores.table[f"count_{group}"].to_numpy() for group in groups], axis=1)
         total = counts.sum(axis=1)
         documents += batch.height
@@ -435,7 +435,7 @@ def check_lexicon(
         above += int((total > threshold).sum())
         by_group += (counts > 0).sum(axis=0)
         occurrences += counts.sum(axis=0, dtype=np.int64)
-        words.add(batch["text"], found)
+        words.add(batch["text"], word_counts)
         if compared is not None:
             compared.add(batch["doc_id"], counts)
     if not documents:
@@ -448,7 +448,7 @@ def check_lexicon(
         "labels": None if table is None else table.settings.get("labels"),
     }
     agreement = None if compared is None else compared.result()
-    return LexiconCheck(chosen.name, chosen, coverage, words.words(), agreement, settings, provenance=made)
+    return LexiconCheck(chosen.name, chosen, coverage, words.words(), agreement, settings, provenance=provenance)
 
 
 _PHRASES = phrases("lexicon")

@@ -76,17 +76,17 @@ def compared(result: AuditFigures) -> tuple[int, int]:
     Without a baseline, the second run and the first; a single run is compared with the random order, or where that has
     no values of single queries, with another reference that has.
     """
-    given = [place for place, run in enumerate(result.runs) if not run.reference]
-    if len(given) == 1:
+    places = [place for place, run in enumerate(result.runs) if not run.reference]
+    if len(places) == 1:
         measure = focus(result)
         others = [place for place, run in enumerate(result.runs) if run.reference]
         shown = [
             p for p in others if measure and shows_queries(result, result.runs[p].measures[str(measure)])
         ] or others
         random = next((place for place in shown if result.runs[place].name == RANDOM), None)
-        return given[0], random if random is not None else (shown or given)[0]
-    base = next((place for place in given if result.runs[place].name == result.baseline), given[0])
-    return next(place for place in given if place != base), base
+        return places[0], random if random is not None else (shown or places)[0]
+    base = next((place for place in places if result.runs[place].name == result.baseline), places[0])
+    return next(place for place in places if place != base), base
 
 
 def rounded(value: object, digits: int = 6) -> object:

@@ -86,8 +86,8 @@ def impact_ratios(
     Raises:
         EvenrankError: For a column that the table lacks and for values that cannot be used, with file and line.
     """
-    made = Provenance("evenrank.impact_ratios").add("table", table).add("labels", labels)
-    made.ahead()
+    provenance = Provenance("evenrank.impact_ratios").add("table", table).add("labels", labels)
+    provenance.ahead()
     columns = _people(table)
     chosen = strings(group_column)
     if not chosen and labels is None:
@@ -119,12 +119,12 @@ def impact_ratios(
         _refuse_repeats(columns, number, person, id)
     taken, selects = _selection(columns, number, selected, score, rank, k, query)
     if labels is not None and id is not None:
-        keys, given = columns.table[id].cast(pl.String).alias("doc_id"), _labels_of_people(labels, id)
+        keys, label_table = columns.table[id].cast(pl.String).alias("doc_id"), _labels_of_people(labels, id)
     else:
         # A group may be one of a row, such as the shift that somebody applied for.
         keys = pl.Series("doc_id", np.arange(len(number))).cast(pl.String)
-        given = replace(columns, table=columns.table.select(keys, *chosen))
-    source = GroupSource(labels=given, neutral=neutral, group_column=chosen, intersect=intersect)
+        label_table = replace(columns, table=columns.table.select(keys, *chosen))
+    source = GroupSource(labels=label_table, neutral=neutral, group_column=chosen, intersect=intersect)
     rows: list[GroupImpact] = []
     for groups in (*source.margins([keys]).values(), source.known([keys])):
         place = IdIndex([groups.table["doc_id"]]).places(keys)
@@ -148,7 +148,7 @@ def impact_ratios(
     }
     people = len(number) if person is None else int(person.max()) + 1
     totals = round(float(taken.sum())), len(taken)
-    return ImpactRatios(settings, corrected(rows), people, *totals, provenance=made)
+    return ImpactRatios(settings, corrected(rows), people, *totals, provenance=provenance)
 
 
 def _labels_of_people(labels: object, id: str | None) -> object:
@@ -180,19 +180,19 @@ def _refuse_repeats(columns: Columns, number: Array, person: Array, id: str) -> 
 
 def _numbered(values: pl.Series) -> Array:
     """The number [N] of each value among those that there are, from 0."""
-    given = values.alias("value").to_frame()
-    numbers = given.unique(maintain_order=True).with_row_index("number")
-    return given.join(numbers, on="value", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
+    table = values.alias("value").to_frame()
+    numbers = table.unique(maintain_order=True).with_row_index("number")
+    return table.join(numbers, on="value", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
 
 
 def _numbers(columns: Columns, name: str) -> Array:
     """A column of numbers [N]. Raises EvenrankError for another value."""
-    found = columns.table[name].cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
-    bad = ~found.is_finite().fill_null(False)
+    numbers = columns.table[name].cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
+    bad = ~numbers.is_finite().fill_null(False)
     if bad.any():
         row = int(bad.arg_max() or 0)
         raise columns.error(f"expected a number as {name}, found {quoted_number(columns.table[name][row])}", row)
-    return found.to_numpy()
+    return numbers.to_numpy()
 
 
 def _selection(
@@ -207,12 +207,12 @@ def _selection(
     """Who is selected [N], and how that is said; ``number`` [N]: of the list."""
     if selected is not None:
         written = columns.table[selected].cast(pl.String).str.strip_chars().str.to_lowercase().str.strip_suffix(".0")
-        found = written.replace_strict(_YES, default=None, return_dtype=pl.Float64)
-        if found.null_count():
-            row = int(found.is_null().arg_max() or 0)
+        flags = written.replace_strict(_YES, default=None, return_dtype=pl.Float64)
+        if flags.null_count():
+            row = int(flags.is_null().arg_max() or 0)
             expected = f"expected 1, true or yes, or 0, false or no, as {selected}"
             raise columns.error(f"{expected}, found {quoted(columns.table[selected][row])}", row)
-        return found.to_numpy(), _PHRASES.text("selects_column", column=selected)
+        return flags.to_numpy(), _PHRASES.text("selects_column", column=selected)
     if (score is None) == (rank is None):
         both = "found both" if score is not None else "found neither"
         raise EvenrankError(

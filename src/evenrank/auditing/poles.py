@@ -62,5 +62,5 @@ def pole(pair: Poles, mean: float) -> str:
 
 def side(pair: Poles, mean: float) -> str:
     """The same behind "leans": ``male``, ``towards a``."""
-    found = pole(pair, mean)
-    return found if {*pair[:2]} <= {"m", "f"} else f"towards {found}"
+    name = pole(pair, mean)
+    return name if {*pair[:2]} <= {"m", "f"} else f"towards {name}"

@@ -70,10 +70,10 @@ def query_clusters(
         rest = f", which lacks {counted(lacking, 'query')}" if lacking else ""
         return QueryClusters(_numbers(labels.zip_with(labels.is_not_null(), own)), f"query clusters: {file}{rest}")
     links = {"same relevant documents": _same_relevant(queries, qrels), "same words": _same_words(queries, texts)}
-    found = {reason: pairs for reason, pairs in links.items() if pairs.size}
-    if not found:
+    linked = {reason: pairs for reason, pairs in links.items() if pairs.size}
+    if not linked:
         return QueryClusters(None, "none found")
-    return QueryClusters(_connected(np.concatenate(list(found.values()), axis=1), len(queries)), " or ".join(found))
+    return QueryClusters(_connected(np.concatenate(list(linked.values()), axis=1), len(queries)), " or ".join(linked))
 
 
 def _numbers(labels: pl.Series) -> Array | None:
@@ -138,7 +138,7 @@ def _same_relevant(queries: pl.Series, qrels: pl.DataFrame | None) -> Array:
     size, shared = pl.col("size"), 2 * ALIKE / (1 + ALIKE)
     smaller = rows.filter(pl.col("place") <= size - (shared * size - _ROUNDING).ceil())
     larger = rows.filter(pl.col("place") <= size - (ALIKE * size - _ROUNDING).ceil())
-    found = (
+    candidates = (
         smaller.select("document", "row", "size")
         .join(larger.select("document", "row", "size"), "document", suffix="_other")
         .filter(
@@ -150,7 +150,7 @@ def _same_relevant(queries: pl.Series, qrels: pl.DataFrame | None) -> Array:
     )
     of = rows.select("row", "document")
     both = (
-        found.join(of, "row")
+        candidates.join(of, "row")
         .join(of.rename({"row": "row_other"}), ["row_other", "document"])
         .group_by("row", "row_other", "size", "size_other")
         .len("shared")

@@ -52,13 +52,13 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
     values = columns.table[name]
     if values.dtype.is_float():
         raise columns.error(f"expected names of groups in the column {name}, found numbers with decimals")
-    found = on_axis(columns.table.select("query_id", named(values).alias("query_group")), queries)
-    number = found["query_group"].drop_nulls().n_unique()
+    table = on_axis(columns.table.select("query_id", named(values).alias("query_group")), queries)
+    number = table["query_group"].drop_nulls().n_unique()
     if not 2 <= number <= _MOST_GROUPS:
         raise columns.error(
             f"expected from 2 to {_MOST_GROUPS} groups of the {counted(len(queries), 'query')}, found {number}"
         )
-    return found
+    return table
 
 
 def named(values: pl.Series) -> pl.Series:
@@ -127,7 +127,7 @@ def served(
     inside = {name: groups.eq(name).fill_null(False).to_numpy() for name in sizes["query_group"]}
     some, first = groups.is_not_null().to_numpy(), next(iter(inside))
     base = next((run for run in given if run.name == baseline), None)
-    of_queries = [one for one in measures if not (resolve(one).whole_run or one.params.get("pooled"))]
+    of_queries = [measure for measure in measures if not (resolve(measure).whole_run or measure.params.get("pooled"))]
     rows = [(run, measure, name) for measure in of_queries for run in given for name in inside]
     tested = [row for row in rows if len(inside) > 2 or row[2] == first]
     apart = _corrected(tested, [_from_others(*row[:2], inside[row[2]], some & ~inside[row[2]]) for row in tested])
@@ -135,12 +135,12 @@ def served(
     if base is not None:
         compared = [row for row in rows if row[0].name != base.name]
         against = _corrected(compared, [_from_baseline(run, base, m, inside[name]) for run, m, name in compared])
-    found = []
+    query_groups = []
     for run, measure, name in rows:
         key, figure = (run.name, measure, name), _figure(run, measure, inside[name])
         test = apart[key] if key in apart else _turned(apart[run.name, measure, first], figure.n)
-        found.append(QueryGroup(run.name, str(measure), name, figure, test, against.get(key)))
-    return tuple(found)
+        query_groups.append(QueryGroup(run.name, str(measure), name, figure, test, against.get(key)))
+    return tuple(query_groups)
 
 
 def _corrected(rows: Sequence[_Row], found: Sequence[_Tests]) -> dict[tuple[str, Measure, str], Comparison]:

@@ -76,7 +76,7 @@ def measure_rankings(
         return joined
 
     runs = [evaluation(run) for run in inputs.runs]
-    background = next((one for one in runs if one.run is inputs.background), None) or evaluation(inputs.background)
+    background = next((run for run in runs if run.run is inputs.background), None) or evaluation(inputs.background)
     lacking = [run.check_missing(options.missing_limit, measures) for run in runs]
     normaliser, neutral_first = None, None
     if groups is not None:
@@ -87,19 +87,21 @@ def measure_rankings(
         # Which documents are neutral is not known of those that were not drawn.
         neutral_first = background.neutral_first() if groups.sample is None else None
     axis = inputs.asked
-    found = query_clusters(clusters, axis, inputs.queries, inputs.qrels)
+    clustering = query_clusters(clusters, axis, inputs.queries, inputs.qrels)
     audited = [
-        measure_run(run, run.run.name, measures, axis, lacking=lacks, clusters=found.numbers)
+        measure_run(run, run.run.name, measures, axis, lacking=lacks, clusters=clustering.numbers)
         for run, lacks in zip(runs, lacking, strict=True)
     ]
-    references = {RANDOM: measure_run(background, RANDOM, measures, axis, over="random", clusters=found.numbers)}
+    references = {RANDOM: measure_run(background, RANDOM, measures, axis, over="random", clusters=clustering.numbers)}
     first = {run.run.name: run.first(SHOWN_DEPTH) for run in runs}
     if neutral_first is not None:
-        references[NEUTRAL_FIRST] = measure_run(neutral_first, NEUTRAL_FIRST, measures, axis, clusters=found.numbers)
+        references[NEUTRAL_FIRST] = measure_run(
+            neutral_first, NEUTRAL_FIRST, measures, axis, clusters=clustering.numbers
+        )
         first[NEUTRAL_FIRST] = neutral_first.first(SHOWN_DEPTH)
     if inputs.qrels is not None:
         references[RELEVANCE_FIRST] = measure_run(
-            background, RELEVANCE_FIRST, measures, axis, over="relevance", clusters=found.numbers
+            background, RELEVANCE_FIRST, measures, axis, over="relevance", clusters=clustering.numbers
         )
     if inputs.unchecked:
         audited = [_without_tests(run) for run in audited]
@@ -112,7 +114,7 @@ def measure_rankings(
     }
     shown = _first_documents(first, groups, inputs.qrels)
     return Rankings(
-        runs, background, neutral_first, normaliser, audited, list(references.values()), own, axis, found, shown
+        runs, background, neutral_first, normaliser, audited, list(references.values()), own, axis, clustering, shown
     )
 
 

@@ -30,13 +30,13 @@ def remarks(
     baseline: str | None,
 ) -> list[str]:
     """All of them, a sentence each; ``unequal``: see :func:`unequally_deep`."""
-    given = None if inputs.queries is None else inputs.queries["query_id"]
+    query_ids = None if inputs.queries is None else inputs.queries["query_id"]
     return [
         *_of_labels(runs),
         *_of_target(rankings.background.target, measures),
         *_of_cards(inputs.runs),
         *(note for run in inputs.runs for note in run.notes),
-        *([] if given is None or inputs.qrels is None else _of_judged_queries(given, inputs.qrels)),
+        *([] if query_ids is None or inputs.qrels is None else _of_judged_queries(query_ids, inputs.qrels)),
         *_of_depth(rankings, unequal, baseline),
         *_of_rankings(rankings, inputs.qrels is not None, measures, runs),
     ]
@@ -138,7 +138,7 @@ def _of_rankings(rankings: Rankings, judged: bool, measures: Sequence[Measure], 
     if background is not None and rankings.neutral_first is not None:
         notes += _outside(NEUTRAL_FIRST, rankings.neutral_first, background, cutoff)
     random = next(run for run in runs if run.name == RANDOM)
-    known = {key: one for key, one in runs[0].measures.items() if one.mean is not None and one.from_labels is None}
+    known = {key: f for key, f in runs[0].measures.items() if f.mean is not None and f.from_labels is None}
     unknown = [
         key
         for key, figure in random.measures.items()

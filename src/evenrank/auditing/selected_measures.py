@@ -61,7 +61,7 @@ def on_common(figure: MetricValue) -> str:
 
 def pick(result: AuditFigures, *wanted: Measure) -> Measure | None:
     """The first measure that is one of ``wanted``, whatever its parameters; those in order of preference."""
-    return next((m for one in wanted for m in result.measures if type(m) is type(one)), None)
+    return next((m for kind in wanted for m in result.measures if type(m) is type(kind)), None)
 
 
 def lean_measure(result: AuditFigures) -> Measure | None:
@@ -76,8 +76,8 @@ def shown_lean(result: AuditFigures) -> Measure | None:
         for measure in result.measures
         if is_bias(measure) and resolve(measure).signed and not resolve(measure).whole_run
     ]
-    found = pick(result, ARaB, RaB) or next(iter(signed), None)
-    return found if found is not None and poles(result, found) is not None else None
+    measure = pick(result, ARaB, RaB) or next(iter(signed), None)
+    return measure if measure is not None and poles(result, measure) is not None else None
 
 
 def signed_measures(result: AuditFigures) -> list[str]:

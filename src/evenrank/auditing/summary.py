@@ -65,7 +65,7 @@ def _with_interval(result: AuditFigures) -> list[Measure]:
 def known_measures(result: AuditFigures) -> list[Measure]:
     """The measures of which some run has a figure, or bounds."""
     figures = {measure: [run.measures[str(measure)] for run in result.given] for measure in result.measures}
-    return [m for m, of in figures.items() if any(one.mean is not None or one.bounds is not None for one in of)]
+    return [m for m, of in figures.items() if any(f.mean is not None or f.bounds is not None for f in of)]
 
 
 def _name(result: AuditFigures, run: RunAudit) -> str:
@@ -76,8 +76,8 @@ def _name(result: AuditFigures, run: RunAudit) -> str:
 def _same_candidates(result: AuditFigures) -> bool:
     """Whether the runs rank the same documents, as far as their random orders have the same figures."""
     for measure in map(str, result.measures):
-        held = [run.measures[measure].vs_random_order for run in result.given]
-        means = [one.reference for one in held if one is not None]
+        effects = [run.measures[measure].vs_random_order for run in result.given]
+        means = [effect.reference for effect in effects if effect is not None]
         if means and max(means) - min(means) > EQUAL:
             return False
     return True
@@ -205,10 +205,10 @@ def _run_column(
 def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mapping[tuple[str, str], GroupShare]) -> str:
     if not _is_share(line.of):
         return _marks(result, run, line.of)
-    found = shares.get((run.name, str(line.of["group"])))
-    if found is None or not found.test.shown or found.test.mean is None:
+    share = shares.get((run.name, str(line.of["group"])))
+    if share is None or not share.test.shown or share.test.mean is None:
         return ""
-    return " " + (MORE if found.test.mean > 0 else LESS)
+    return " " + (MORE if share.test.mean > 0 else LESS)
 
 
 def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
@@ -282,17 +282,17 @@ def verdicts(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Verdict
     headings += [f"against {in_short(str(result.baseline), 'the baseline')}"] if compared and biased else []
 
     def chips(run: RunAudit) -> Iterator[Chip]:
-        found = by_run[run.name]
+        own = by_run[run.name]
         if result.pairs:
             yield from (_among(result, run, measure) for measure in utility)
         elif compared and utility:
-            yield Chip("baseline") if found.effectiveness is None else _EFFECTIVE.get(found.effectiveness.key, _UNKNOWN)
-        if lean is not None and found.lean is not None:
-            yield from _leaning(found.lean, run[lean].mean, poles(result, lean))
+            yield Chip("baseline") if own.effectiveness is None else _EFFECTIVE.get(own.effectiveness.key, _UNKNOWN)
+        if lean is not None and own.lean is not None:
+            yield from _leaning(own.lean, run[lean].mean, poles(result, lean))
         elif result.shares:
             yield _shares(result, run)
         if compared and biased:
-            yield Chip("baseline") if run.name == result.baseline else _different(found.differences)
+            yield Chip("baseline") if run.name == result.baseline else _different(own.differences)
 
     rows = tuple((cut_name(run.name), tuple(chips(run))) for run in result.given)
     return Verdicts(("", *headings), rows)

@@ -110,10 +110,10 @@ def audit_sums(
 
 def _numbers(columns: Columns, name: str) -> Array:
     """A column of numbers [Q]; NaN where it may have none. Raises EvenrankError for another value."""
-    given = _column(columns, name)
-    given = given.replace("", None) if given.dtype == pl.String else given
-    numbers = given.cast(pl.Float64, strict=False)
-    known = numbers.filter(given.is_not_null()) if name.endswith(_MAY_BE_NULL) else numbers
+    column = _column(columns, name)
+    column = column.replace("", None) if column.dtype == pl.String else column
+    numbers = column.cast(pl.Float64, strict=False)
+    known = numbers.filter(column.is_not_null()) if name.endswith(_MAY_BE_NULL) else numbers
     sound, whole = known.is_finite().fill_null(False), name in _COUNTS
     if whole:
         sound &= (known >= (name in _COUNTS[:2])) & (known == known.round())
@@ -133,8 +133,8 @@ def _settings(columns: Columns) -> dict[str, Any]:
     """What the query said of its measures and groups."""
     try:
         (text,) = _column(columns, "settings").unique()
-        found = json.loads(text)
-        return {key: found[key] for key in ("measures", "groups", "poles", *({"lexicon", "labels"} & found.keys()))}
+        values = json.loads(text)
+        return {key: values[key] for key in ("measures", "groups", "poles", *({"lexicon", "labels"} & values.keys()))}
     except (ValueError, TypeError, KeyError, AttributeError):
         raise columns.error(
             "expected the settings of one query of `evenrank.audit_sql` in the column settings"

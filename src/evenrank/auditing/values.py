@@ -419,6 +419,6 @@ def known_labels(evaluation: Evaluation) -> KnownLabels | None:
         return None
     places, _ = expand(evaluation.lists.offsets[:-1], np.minimum(evaluation.lists.lengths, SHOWN_DEPTH))
     rows = evaluation.document[places]
-    found = rows[rows >= 0]
-    groups = {group: float(table.weight(group, found).sum()) for group in table.groups}
-    return KnownLabels(SHOWN_DEPTH, len(rows), len(found), groups, round(len(found) - sum(groups.values()), 9))
+    labelled = rows[rows >= 0]
+    groups = {group: float(table.weight(group, labelled).sum()) for group in table.groups}
+    return KnownLabels(SHOWN_DEPTH, len(rows), len(labelled), groups, round(len(labelled) - sum(groups.values()), 9))

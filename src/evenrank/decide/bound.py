@@ -43,29 +43,29 @@ class Bound:
     @classmethod
     def parse(cls, text: str, what: Literal["max_bias", "min_utility"]) -> Bound:
         """A bound as users write it; ``max_bias`` is of bias, ``min_utility`` of effectiveness."""
-        found = _FORM.fullmatch(text) if isinstance(text, str) else None
+        match = _FORM.fullmatch(text) if isinstance(text, str) else None
         example = '"ARaB@10 <= 0.02"' if what == "max_bias" else '"nDCG@10 >= 98%"'
-        if found is None:
+        if match is None:
             raise EvenrankError(f"{arg(what)}: expected a bound such as {example}, found {quoted(text)}")
         try:
-            value = float(found["value"])
+            value = float(match["value"])
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise EvenrankError(f"{arg(what)}: expected a number in {quoted(text)}, found {quoted(found['value'])}")
-        measure = parse_measure(found["measure"], arg(what))
+            raise EvenrankError(f"{arg(what)}: expected a number in {quoted(text)}, found {quoted(match['value'])}")
+        measure = parse_measure(match["measure"], arg(what))
         how = resolve(measure)
         if is_bias(measure) != (what == "max_bias"):
             kind = "bias" if what == "max_bias" else "effectiveness"
             raise EvenrankError(f"{arg(what)}: expected a measure of {kind}, as in {example}, found {measure}")
         if how.part_count > 1:
             raise EvenrankError(f"{arg(what)}: expected a measure that is a mean over queries, found {measure}")
-        at_most = found["sign"] in ("<=", "≤")
+        at_most = match["sign"] in ("<=", "≤")
         if how.signed and not at_most:
             raise EvenrankError(
                 f"{arg(what)}: {measure} is better nearer 0: expected at most a number, found {quoted(text)}"
             )
-        percent = bool(found["percent"])
+        percent = bool(match["percent"])
         return cls(" ".join(text.split()), measure, at_most, value / 100 if percent else value, percent)
 
     def size(self, figure: float) -> float:
@@ -146,9 +146,9 @@ def bound_result(
     figure, of_base = (resolve(bound.measure).figure([values]) for values in (new, base))
     size, met = bound.size(figure), bound.slack(figure, of_base) >= -EQUAL
     of_share = bound.value * bound.size(of_base) if bound.relative else 0.0
-    asked = of_share if bound.relative else bound.value
+    limit = of_share if bound.relative else bound.value
     if n < 2:
-        return BoundResult(bound, validation, size, None, met, "not shown", n, asked)
+        return BoundResult(bound, validation, size, None, met, "not shown", n, limit)
     test = bound.test(new, base, greatest, known_clusters(clusters, both))
     violated = test.p_violated()
     corrected = None if violated is None else min(1.0, bounds * violated)
@@ -156,7 +156,7 @@ def bound_result(
     known = facts(bound.measure)["least"]
     least = 0.0 if resolve(bound.measure).signed else known if isinstance(known, float) else -greatest
     low, high = (min(max(end + of_share, least), greatest) for end in test.limits(ALPHA))
-    return BoundResult(bound, validation, size, (low, high), met, verdict, n, asked)
+    return BoundResult(bound, validation, size, (low, high), met, verdict, n, limit)
 
 
 def parsed_bounds(given: Strings | None, what: Literal["max_bias", "min_utility"]) -> tuple[Bound, ...]:

@@ -180,7 +180,7 @@ def _parsed(path: str | None, data: Mapping[str, object], known: Mapping[str, Fa
     if unknown:
         raise _error(path, f"unknown key {quoted(unknown[0])} (allowed: alpha, [[rule]])")
     tables = data.get("rule")
-    if not isinstance(tables, list | tuple) or not tables or not all(isinstance(one, Mapping) for one in tables):
+    if not isinstance(tables, list | tuple) or not tables or not all(isinstance(table, Mapping) for table in tables):
         raise _error(path, "expected one [[rule]] or more")
     alpha = data.get("alpha", ALPHA)
     if not isinstance(alpha, int | float) or isinstance(alpha, bool) or not 0 < alpha < 0.5:
@@ -254,12 +254,12 @@ def _text(table: Mapping[str, object], key: str) -> str | None:
 
 def _quantity(table: Mapping[str, object], measure: str, facts: Facts) -> Quantity:
     value = _text(table, "quantity") or "figure"
-    found = next((quantity for quantity in QUANTITIES if quantity == value), None)
-    if found is None:
+    quantity = next((quantity for quantity in QUANTITIES if quantity == value), None)
+    if quantity is None:
         raise EvenrankError(f"quantity: expected one of {', '.join(QUANTITIES)}, found {quoted(value)}")
-    if found != "figure" and not facts.order:
-        raise EvenrankError(f"{measure} has no {quoted(found)}: only bias measures that sum over ranks have")
-    return found
+    if quantity != "figure" and not facts.order:
+        raise EvenrankError(f"{measure} has no {quoted(quantity)}: only bias measures that sum over ranks have")
+    return quantity
 
 
 def _signed(table: Mapping[str, object], measure: str, facts: Facts) -> bool:

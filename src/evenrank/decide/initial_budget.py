@@ -98,7 +98,7 @@ class InitialBudget:
         """What was written to a file, and what each rule detects."""
         values: dict[str, Any] = {"path": path, "rules": counted(len(self.rules), "rule")}
         lines = [_PHRASES.text("init_written", queries=self.queries, **values)]
-        lines += [wrapped(one, WIDTH) for one in (*self.remarks, *self.refused)]
+        lines += [wrapped(text, WIDTH) for text in (*self.remarks, *self.refused)]
         columns = (
             Column("rule", of="title", heading=""),
             Column("budget", of="rule.limit"),
@@ -116,22 +116,22 @@ def checkable_budget(
     if base is None:
         raise EvenrankError(f"expected a {arg.baseline}: a budget says what a run may lose against it")
     gated = values.run(run, base)
-    found: dict[str, list[_Tried]] = {}
+    trials: dict[str, list[_Tried]] = {}
     refused: dict[str, str] = {}
     for measure in (name for name, facts in values.facts.items() if len(facts.signs) == 1):
         try:
-            found[measure] = _tightest(values, [base, gated], measure)
+            trials[measure] = _tightest(values, [base, gated], measure)
         except EvenrankError as error:
             refused[measure] = str(error).removeprefix(f"{arg.budget}: rule 1: ")
-    rules = {measure: tried[-1].values for measure, tried in found.items() if tried and tried[-1].holds}
-    if not rules and refused and not any(found.values()):
+    rules = {measure: tried[-1].values for measure, tried in trials.items() if tried and tried[-1].holds}
+    if not rules and refused and not any(trials.values()):
         why = "; ".join(f"{measure}: {why}" for measure, why in refused.items())
         raise EvenrankError(f"no rule can be checked: {why}")
     if not rules:
         raise EvenrankError(f"no rule can be checked with {_of_queries(values, values.queries)}: more are needed")
-    queries = max(tried.n for of in found.values() for tried in of)
-    said = {"queries": _of_queries(values, queries), "baseline": plain(readable(base))}
-    lines = [f"# {_PHRASES.text('init', **said)}"]
+    queries = max(tried.n for of in trials.values() for tried in of)
+    fields = {"queries": _of_queries(values, queries), "baseline": plain(readable(base))}
+    lines = [f"# {_PHRASES.text('init', **fields)}"]
     if values.query_clusters is not None:
         key = "init_independent" if values.query_clusters == "none" else "init_clusters"
         lines.append(f"# {_PHRASES.text(key, clusters=plain(values.query_clusters))}")
@@ -144,7 +144,7 @@ def checkable_budget(
     ]
     by_count: dict[int, list[str]] = {}
     for measure in rules:
-        by_count.setdefault(found[measure][-1].n, []).append(plain(measure))
+        by_count.setdefault(trials[measure][-1].n, []).append(plain(measure))
     remarks = [
         _PHRASES.text("init_fewer", queries=counted(count, "query"), measures=of)
         for count, of in by_count.items()
@@ -153,13 +153,13 @@ def checkable_budget(
     remarks += [_PHRASES.text("init_depth", measures=deep)] if deep else []
     lines += [f"# {remark}" for remark in remarks]
     notices = dict(zip(rules, map(detects_from, results), strict=True))
-    for measure, tried in found.items():
+    for measure, tried in trials.items():
         lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
         if measure in rules and values.facts[measure].signed:
             lines += _shift_lines(values, [base, gated], measure)
-    told = [_PHRASES.text("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
-    lines += [line for one in told for line in ("", f"# {one}")]
-    return InitialBudget("\n".join(lines) + "\n", said["queries"], results, tuple(remarks), tuple(told))
+    texts = [_PHRASES.text("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
+    lines += [line for text in texts for line in ("", f"# {text}")]
+    return InitialBudget("\n".join(lines) + "\n", fields["queries"], results, tuple(remarks), tuple(texts))
 
 
 def _of_queries(values: Audited, count: int) -> str:
@@ -203,10 +203,10 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     """Whether a rule would hold of a run that is as good as the baseline."""
     (rule,) = as_budget({"rule": [limit]}, values.facts).rules
     own, *others = (values.of(run, rule) for run in runs)
-    if any(one.partly_labelled for one in (own, *others)):
+    if any(of_run.partly_labelled for of_run in (own, *others)):
         raise EvenrankError(_PHRASES.text("unlabelled"))
     alone = rule.against is None
-    found = rule_test(
+    result = rule_test(
         rule,
         own.parts,
         None if alone else own.parts,
@@ -215,18 +215,18 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
         samples=(own.sample, None if alone else own.sample),
         clusters=values.clusters,
     )
-    if found.test is not None and not math.isfinite(found.test.loss):
+    if result.test is not None and not math.isfinite(result.test.loss):
         raise EvenrankError(_PHRASES.text(unbounded(rule)))
-    holds = found.test is not None and outcome_of(found.test, found.test.p_violated(), ALPHA) == "holds"
+    holds = result.test is not None and outcome_of(result.test, result.test.p_violated(), ALPHA) == "holds"
     typical = None
-    if isinstance(found.test, MeanBound) and found.n_identical is not None:
+    if isinstance(result.test, MeanBound) and result.n_identical is not None:
         known = defined(own.parts[0])
         share = abs(rule.bound) if rule.relative else 0.0
         sd = math.hypot(_TYPICAL, share) * float(np.std(known, ddof=1))
-        margin = abs(rule.bound) * found.test.unit
-        effect = found.test.design_effect
-        typical = queries_to_hold(margin, sd, found.test.loss, ALPHA, design_effect=effect)
-    return _Tried(limit, holds, found.n_identical, typical, found.n)
+        margin = abs(rule.bound) * result.test.unit
+        effect = result.test.design_effect
+        typical = queries_to_hold(margin, sd, result.test.loss, ALPHA, design_effect=effect)
+    return _Tried(limit, holds, result.n_identical, typical, result.n)
 
 
 def _shift_lines(values: Audited, runs: Sequence[str], measure: str) -> list[str]:
@@ -236,9 +236,9 @@ def _shift_lines(values: Audited, runs: Sequence[str], measure: str) -> list[str
     if not tried or not tried[-1].holds:
         return []
     limit, (first, second) = tried[-1].values["at_most"], values.poles or ("+", "−")
-    said = _PHRASES.text("init_signed", measure=plain(measure), first=plain(first), second=plain(second))
+    sentence = _PHRASES.text("init_signed", measure=plain(measure), first=plain(first), second=plain(second))
     rule = ("[[rule]]", f"measure = {json.dumps(measure)}", 'against = "baseline"', "signed = true")
-    return ["", *(f"# {line}" for line in (said, *rule, f"at_most = {limit:g}  # at_least = -{limit:g}"))]
+    return ["", *(f"# {line}" for line in (sentence, *rule, f"at_most = {limit:g}  # at_least = -{limit:g}"))]
 
 
 def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]:
@@ -252,13 +252,13 @@ def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]
     if len(tried) > 1:
         tighter = tried[-2]
         key = "init_tighter" if tighter.needed is None else "init_tighter_needs"
-        said = {
+        fields = {
             "limit": str(tighter.values[side]),
             "queries": counted(tighter.n, "query"),
             "needed": about_queries(tighter.needed),
             "typical": about_queries(tighter.typical),
         }
-        yield f"# {_PHRASES.text(key, **said)}"
+        yield f"# {_PHRASES.text(key, **fields)}"
     yield "[[rule]]"
     yield f"measure = {json.dumps(measure)}"
     if "against" in last.values:

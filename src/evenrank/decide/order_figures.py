@@ -47,7 +47,7 @@ class OrderFigures:
 
     def _evaluation(self, run: Run) -> Evaluation:
         """The evaluation of a run of these queries' documents."""
-        made = Evaluation(
+        evaluation = Evaluation(
             untied(run),
             self._grouping.table,
             self._qrels,
@@ -55,8 +55,8 @@ class OrderFigures:
             target=self._grouping.target,
             seed=self._seed,
         )
-        made.background = self._background
-        return made
+        evaluation.background = self._background
+        return evaluation
 
     def values(self, run: Run) -> tuple[Array, ...]:
         """The values [Q] of each measure; NaN where a query has none."""

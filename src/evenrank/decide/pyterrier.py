@@ -98,8 +98,8 @@ class EvenrankRebalancer(pt.Estimator):
         self._check(topics_or_res_tr)
         if topics_or_res_tr.empty:
             raise EvenrankError("fit: expected results, found none")
-        grouping, found = self._lists(topics_or_res_tr)
-        self._direction = self._made(grouping, found)
+        grouping, lists = self._lists(topics_or_res_tr)
+        self._direction = self._made(grouping, lists)
         self.learnt = learnt(self._direction, grouping.table.groups)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -108,16 +108,16 @@ class EvenrankRebalancer(pt.Estimator):
         if inp.empty:
             return pt.model.add_ranks(inp.assign(score=np.zeros(0)))
         if self._settings.learns and self.offsets is None and self._direction is None:
-            given = "offsets" if self.method == "shift" else "protected"
+            option = "offsets" if self.method == "shift" else "protected"
             raise EvenrankError(
-                f"{self.method} has nothing to go by: give {arg(given)}, or call fit with other results"
+                f"{self.method} has nothing to go by: give {arg(option)}, or call fit with other results"
             )
-        grouping, found = self._lists(inp)
-        method = self._direction or self._made(grouping, found)
-        made = found.reordered(applied(method, found.lists, self.strength)[0]).table
+        grouping, lists = self._lists(inp)
+        method = self._direction or self._made(grouping, lists)
+        table = lists.reordered(applied(method, lists.lists, self.strength)[0]).table
         ids = ["query_id", "doc_id"]
         score = _rows(inp).join(
-            made.select(*ids, pl.col("score").alias("new")), on=ids, how="left", maintain_order="left"
+            table.select(*ids, pl.col("score").alias("new")), on=ids, how="left", maintain_order="left"
         )
         # A new frame: add_ranks changes its argument.
         return pt.model.add_ranks(inp.assign(score=score["new"].to_numpy()))

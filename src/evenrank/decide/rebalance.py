@@ -87,20 +87,20 @@ class Request:
         bias = self.max_bias[0].measure if self.max_bias else usual_bias(table)
         usual = None if qrels is None else parse_measure("nDCG@10")
         utility = self.min_utility[0].measure if self.min_utility else usual
-        asked = [*(bound.measure for bound in self.bounds), bias, *([] if utility is None else [utility])]
-        measures = list(dict.fromkeys(asked))
+        all_measures = [*(bound.measure for bound in self.bounds), bias, *([] if utility is None else [utility])]
+        measures = list(dict.fromkeys(all_measures))
         figures = OrderFigures(tuning, grouping, qrels, measures, self.seed, absent)
         if self.min_utility and not figures.judged:
             raise EvenrankError(
                 f"{arg.min_utility}: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
             )
         method = self.method.make(figures.lists.lists, table)
-        found = Tuning(method, figures)
-        step = chosen_step(found, self.max_bias, self.min_utility, self.method.described, len(tuning.queries))
+        search = Tuning(method, figures)
+        step = chosen_step(search, self.max_bias, self.min_utility, self.method.described, len(tuning.queries))
         if not self.max_bias:
-            step = least_biased(found, self.min_utility, bias, step)
-        sizes = tuple(bound.size(found.figure(bound.measure, step)) for bound in self.bounds)
-        strengths = found.strengths(step, utility, bias)
+            step = least_biased(search, self.min_utility, bias, step)
+        sizes = tuple(bound.size(search.figure(bound.measure, step)) for bound in self.bounds)
+        strengths = search.strengths(step, utility, bias)
         return Plan(method, step / STEPS, sizes, learnt(method, table.groups), strengths)
 
 
@@ -349,15 +349,15 @@ def rebalance(
     provenance = Provenance("evenrank.rebalance").add("run", run)
     source.note(provenance)
     provenance.add("qrels", qrels).add("queries", queries).add("validation_queries", validation_queries).ahead()
-    given = as_run(run, order=order)
+    original = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
     if judged is not None:
-        check_judged(judged["query_id"], [given], qrels)
-    made = rebalanced(request, given, judged, name, provenance)
+        check_judged(judged["query_id"], [original], qrels)
+    result = rebalanced(request, original, judged, name, provenance)
     if out is not None:
-        write_run(made.run, out)
-        write_card(_made_by(made), out, provenance)
-    return made
+        write_run(result.run, out)
+        write_card(_made_by(result), out, provenance)
+    return result
 
 
 def _made_by(made: Rebalanced) -> dict[str, object]:
@@ -410,7 +410,7 @@ def rebalanced(request: Request, run: Run, qrels: pl.DataFrame | None, name: str
         raise
     lists = grouping.lists(run)
     order, kept = applied(plan.method, lists.lists, plan.strength)
-    made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
+    new_run = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
     changes = lists.changes(order, (~chosen).to_numpy(), request.method.top or SHOWN)
     notes += notes_of(request, plan, grouping, changes, kept)
     done = _done(request, plan, grouping, kept, changes, name, int(lists.lists.lengths.max()))
@@ -419,36 +419,36 @@ def rebalanced(request: Request, run: Run, qrels: pl.DataFrame | None, name: str
         warnings.append(_PHRASES.finding("protects", name, place="warning", group=plan.learnt["protected"]))
     others, tuned = None, None
     if figures:
-        asked = measures_of(request, grouping, qrels is not None)
-        pair = untied(run), made
-        others = _audited(request, grouping, pair, ~chosen, asked, qrels, absent_others)
-        tuned = _audited(request, grouping, pair, chosen, asked, qrels, absent_tuning) if request.tunes else None
+        measures = measures_of(request, grouping, qrels is not None)
+        pair = untied(run), new_run
+        others = _audited(request, grouping, pair, ~chosen, measures, qrels, absent_others)
+        tuned = _audited(request, grouping, pair, chosen, measures, qrels, absent_tuning) if request.tunes else None
     else:
         # Lists close up over documents that are skipped, so that later ones come to be looked at.
-        parts = [one if grouping.missing == "skip" else _shown(one) for one in (run, made)]
+        parts = [ranking if grouping.missing == "skip" else _shown(ranking) for ranking in (run, new_run)]
         # Measures that compare with all candidates, such as NFaiRR, need the groups of all documents.
-        asked = [measure for measure in measures_of(request, grouping, False) if _is_of_shown(measure, grouping)]
-        others = _audited(request, grouping, (untied(parts[0]), parts[1]), ~chosen, asked) if asked else None
+        measures = [measure for measure in measures_of(request, grouping, False) if _is_of_shown(measure, grouping)]
+        others = _audited(request, grouping, (untied(parts[0]), parts[1]), ~chosen, measures) if measures else None
     if grouping.drawn is not None:
         warnings.append(_PHRASES.finding("by_guess", name, "cannot be told", place="warning"))
     if grouping.drawn is not None and others is not None:
-        figures_after = others[made.name].measures.values()
-        if any(is_bias(one.measure) and one.from_labels is None for one in figures_after):
+        figures_after = others[new_run.name].measures.values()
+        if any(is_bias(figure.measure) and figure.from_labels is None for figure in figures_after):
             warnings.append(_PHRASES.finding("not_drawn", name, "cannot be told", place="warning"))
     return Rebalanced(
-        made.name,
+        new_run.name,
         request.method.name,
         plan.strength,
         plan.learnt,
         changes,
-        () if others is None else _outcomes(request, plan, others, made.name),
+        () if others is None else _outcomes(request, plan, others, new_run.name),
         others,
         tuned,
         _settings(request, grouping),
         tuple(notes),
         provenance=provenance,
         strengths=plan.strengths,
-        run=made,
+        run=new_run,
         done=done,
         lacks=(*absence_findings(run, absent, qrels), *unknown_findings(run.name, changes, grouping), *warnings),
     )
@@ -531,7 +531,7 @@ def _outcomes(request: Request, plan: Plan, found: AuditResult, name: str) -> tu
 
     def greatest(measure: Measure) -> float:
         known = [found[run, str(measure)].greatest for run in (name, base)]
-        return max(math.inf if one is None else one for one in known)
+        return max(math.inf if value is None else value for value in known)
 
     base, several = str(found.baseline), len(request.bounds)
     return tuple(

@@ -94,14 +94,14 @@ class RunLists:
             rows = np.arange(table.height)
             rows[self.rows[moved]] = self.rows[order[moved]]
             documents = documents.gather(rows)
-        made = pl.DataFrame([table["query_id"], documents, _falling_scores(table), table["rank"]])
-        return replace(self.run, table=made, notes=(), source=None, card=None)
+        new_table = pl.DataFrame([table["query_id"], documents, _falling_scores(table), table["rank"]])
+        return replace(self.run, table=new_table, notes=(), source=None, card=None)
 
     def cut(self, depth: int) -> RunLists:
         """The same lists of the run's first ``depth`` documents of each query, which must include theirs."""
-        kept = self.run.table["rank"].to_numpy() <= depth
-        run = replace(self.run, table=self.run.table.filter(pl.Series(kept)))
-        return replace(self, run=run, rows=np.cumsum(kept)[self.rows] - 1)
+        mask = self.run.table["rank"].to_numpy() <= depth
+        run = replace(self.run, table=self.run.table.filter(pl.Series(mask)))
+        return replace(self, run=run, rows=np.cumsum(mask)[self.rows] - 1)
 
     def changes(self, order: Array, among: Array | None = None, top: int = SHOWN) -> Changes:
         """How far documents moved in an ``order`` [N]; ``among`` [Q]: only in these queries; ``top``: first ranks."""
@@ -180,13 +180,13 @@ class Grouping:
     def _of_documents(self, document: Array) -> tuple[Array, Array, Array]:
         """Signed magnitude, neutrality and group [N] of documents given by their rows; 0, 1 and −1 where it is −1."""
         table, known = self.table, document >= 0
-        found = document[known]
+        rows = document[known]
         signed, neutrality = np.zeros(len(document)), np.ones(len(document))
         if table.poles is not None:
-            signed[known] = table.signed_magnitude(table.usual_kind, rows=found)
-        neutrality[known] = table.table["neutrality"].to_numpy()[found]
+            signed[known] = table.signed_magnitude(table.usual_kind, rows=rows)
+        neutrality[known] = table.table["neutrality"].to_numpy()[rows]
         group = np.full(len(document), NO_GROUP)
-        group[known] = largest_groups(table, found)
+        group[known] = largest_groups(table, rows)
         return signed, neutrality, group
 
     def _targets(self, run: Run, query: Array, group: Array, queries: int) -> Array:

@@ -61,8 +61,8 @@ class MethodOptions:
                 f" {arg('poles', 'A,B')} says (the"
                 f" groups are {', '.join(table.groups)})"
             )
-        given = {name: getattr(self, name) for name in ("protected", "alpha", "per", "top")}
-        return make_method(self.name, lists, **{name: value for name, value in given.items() if value is not None})
+        options = {name: getattr(self, name) for name in ("protected", "alpha", "per", "top")}
+        return make_method(self.name, lists, **{name: value for name, value in options.items() if value is not None})
 
     @property
     def described(self) -> str:

@@ -82,7 +82,7 @@ class Rebalanced(Result):
         """Judged queries that the run lacks; documents without a label or text; measures of bias that are shown to be
         further from none than they were.
         """
-        return tuple(one.text for one in (*self.lacks, *self._further()))
+        return tuple(finding.text for finding in (*self.lacks, *self._further()))
 
     def _further(self) -> Iterator[Finding]:
         """The measures of bias that are shown to be further from none than they were."""
@@ -103,15 +103,15 @@ class Rebalanced(Result):
 
     def _price(self) -> Finding:
         """What became of the bias, and at what price."""
-        found = [] if self.audit is None else _rows(self.audit, self.name)
-        biased = next((row for row in found if is_bias(row[1].measure)), None)
+        rows = [] if self.audit is None else _rows(self.audit, self.name)
+        biased = next((row for row in rows if is_bias(row[1].measure)), None)
         if biased is None:
             return _PHRASES.finding("not_measured", self.name, "cannot be told", None, "answer")
         _, before, after, change = biased
         named: dict[str, Any] = {"bias": shown_name(before.measure), "before": before.mean, "after": after.mean}
         sure = change.shown or change.reason == ALL_ZERO
         named["doubt"] = "" if sure else _PHRASES.text(f"doubt_{change.verdict.replace(' ', '_')}")
-        cost = next((row for row in found if not is_bias(row[1].measure)), None)
+        cost = next((row for row in rows if not is_bias(row[1].measure)), None)
         if cost is None:
             return _PHRASES.finding("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
         test = cost[3]

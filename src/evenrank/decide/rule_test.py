@@ -61,7 +61,7 @@ def rule_test(
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
     other = None if others is None else [v[~out] for v, out in zip(others, gone, strict=True)]
     within = None if clusters is None else [clusters[~out] for out in gone]
-    if within is not None and all(len(np.unique(one)) == len(one) for one in within):
+    if within is not None and all(len(np.unique(c)) == len(c) for c in within):
         within = None
     n = int((~np.stack(gone).all(axis=0)).sum())
     samples = on_queries(samples, ~gone[0])
@@ -110,16 +110,16 @@ def rule_test(
         clusters=within,
     )
     margin = -sign * rule.bound * unit
-    found = RuleTest(test, n, left_out, mean, of_other, difference=difference)
+    result = RuleTest(test, n, left_out, mean, of_other, difference=difference)
     if other is None or margin <= NEAR_ZERO or not math.isfinite(most - least):
-        return found
+        return result
     of_base = abs(rule.bound) * other[0] if rule.relative else np.zeros(len(other[0]))
     # The spread of z where the runs are equally good: of their differences, and of the margin that a query has.
-    spreads = [float(np.std(one, ddof=1)) for one in (own[0] - other[0] + sign * of_base, of_base)]
+    spreads = [float(np.std(x, ddof=1)) for x in (own[0] - other[0] + sign * of_base, of_base)]
     effect = test.design_effect
     n_if_equal, n_identical = (queries_to_hold(margin, sd, loss, alpha, design_effect=effect) for sd in spreads)
     chance = chance_to_hold(test.n, margin, spreads[0], loss, alpha, effect)
-    return replace(found, n_if_equal=n_if_equal, n_identical=n_identical, chance_if_equal=chance)
+    return replace(result, n_if_equal=n_if_equal, n_identical=n_identical, chance_if_equal=chance)
 
 
 def _range(rule: Rule, greatest: float) -> tuple[float, float]:

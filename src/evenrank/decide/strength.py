@@ -148,10 +148,10 @@ class _Search:
         if self.allowed(grid[0]):
             return grid[0]
         for before, after in pairwise(grid):
-            found = self._between(before, after)
-            if found is not None:
+            end = self._between(before, after)
+            if end is not None:
                 onward = 1 if after > before else -1
-                return next(step for step in range(before + onward, found + onward, onward) if self.allowed(step))
+                return next(step for step in range(before + onward, end + onward, onward) if self.allowed(step))
         return None
 
     def nearest(self) -> int:
@@ -165,8 +165,8 @@ class _Search:
         if abs(after - before) == 1:
             return after if self.allowed(after) else None
         middle = (before + after) // 2
-        found = self._between(before, middle)
-        return found if found is not None or self.allowed(middle) else self._between(middle, after)
+        step = self._between(before, middle)
+        return step if step is not None or self.allowed(middle) else self._between(middle, after)
 
     def _may_pass(self, before: int, after: int) -> bool:
         """Whether each bound's figure moves as far between two steps as the nearer one is from the bound."""

@@ -78,8 +78,8 @@ def absence_findings(run: Run, absent: pl.Series, qrels: pl.DataFrame | None) ->
     if qrels is None or not len(absent):
         return ()
     ids = qrels["query_id"].unique(maintain_order=True)
-    said = absence_warning({run.name: len(absent)}, ids, {run.name: run.queries})
-    return (Finding("absent", run.name, "cannot be told", None, said, "warning"),)
+    text = absence_warning({run.name: len(absent)}, ids, {run.name: run.queries})
+    return (Finding("absent", run.name, "cannot be told", None, text, "warning"),)
 
 
 def _is_tuning(query: str, seed: int) -> bool:

@@ -229,12 +229,12 @@ def count_entries(
     ascii_word = (alphabet.kinds[:128] == WORD) & (alphabet.folded[:128] > 0)
     plain = np.zeros(256, dtype=np.uint8)
     plain[:128] = np.where(ascii_word, alphabet.folded[:128], 0)
-    kept = np.zeros((max(texts, entries) if by_entry else 0, 3), dtype=np.int32)
+    triples = np.zeros((max(texts, entries) if by_entry else 0, 3), dtype=np.int32)
     text = rows = 0
     while True:
         text, rows = _count_texts(
-            text, data, starts, ends, words, plain, *alphabet, *matcher, *results, kept, rows, by_entry, *working, ln
+            text, data, starts, ends, words, plain, *alphabet, *matcher, *results, triples, rows, by_entry, *working, ln
         )
         if text == texts:
-            return *results, kept[:rows].copy()
-        kept = np.concatenate([kept, np.zeros_like(kept)])
+            return *results, triples[:rows].copy()
+        triples = np.concatenate([triples, np.zeros_like(triples)])

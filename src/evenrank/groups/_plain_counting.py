@@ -42,7 +42,7 @@ def count_entries(
     provenance.spared.update(("numba", "pyarrow", "scipy"))
     entries, groups = entries_by_first(lexicon, tokens), range(len(lexicon.groups))
     total, count, tf_words, tf_literal = [], [], [], []
-    kept: list[tuple[int, int, int]] = []
+    triples: list[tuple[int, int, int]] = []
     for row, text in enumerate(texts.to_list()):
         words = tokenize(text or "", tokens)
         total.append(len(words))
@@ -56,7 +56,7 @@ def count_entries(
             logs[group] += math.log(1.0 + times)
             literal[group] += math.log(times)
             if by_entry:
-                kept.append((row, number, times))
+                triples.append((row, number, times))
         count.append(counts)
         tf_words.append(logs)
         tf_literal.append(literal)
@@ -66,5 +66,5 @@ def count_entries(
         np.array(count, np.int32).reshape(shape),
         np.array(tf_words, np.float64).reshape(shape),
         np.array(tf_literal, np.float64).reshape(shape),
-        np.array(kept, np.int32).reshape(-1, 3),
+        np.array(triples, np.int32).reshape(-1, 3),
     )

@@ -128,8 +128,8 @@ def _read(
     _check_groups(columns, (*groups, *lacking))
     table = table.with_columns(pl.lit(0.0).alias(f"count_{group}") for group in lacking)
     groups, appearing = (*groups, *lacking), (*appearing, *lacking)
-    found = _as_table(columns, name, table, (groups, appearing), neutral, poles)
-    return found if long is None else replace(found, settings={**found.settings, "attribute": long})
+    group_table = _as_table(columns, name, table, (groups, appearing), neutral, poles)
+    return group_table if long is None else replace(group_table, settings={**group_table.settings, "attribute": long})
 
 
 def _asked(
@@ -146,14 +146,14 @@ def _asked(
             " combinations"
         )
     if intersect and len(set(asked)) < 2:
-        found = asked[0] if asked else "none"
-        raise EvenrankError(f"{arg.intersect}: expected two columns or more as {arg.group_column}, found {found}")
+        column = asked[0] if asked else "none"
+        raise EvenrankError(f"{arg.intersect}: expected two columns or more as {arg.group_column}, found {column}")
     if not intersect:
         return columns, asked[0] if asked else None
-    absent = next((one for one in asked if one not in columns.table.columns), None)
+    absent = next((name for name in asked if name not in columns.table.columns), None)
     if absent is not None:
         raise columns.error(f"there is no column {quoted(absent)} ({arg.group_column}): found {_has(columns)}")
-    parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
+    parts = [pl.col(name).cast(pl.String).str.strip_chars() for name in asked]
     unknown = pl.any_horizontal(_is_unknown(part, neutral) for part in parts)
     value = pl.concat_str(parts, separator=TIMES)
     for part in parts:
@@ -199,7 +199,7 @@ def _drawn(
     if texts and (table[column].cast(pl.String).fill_null("").str.strip_chars() == "").all():
         raise columns.error(f"no document has a label yet: fill in the column {column} (`evenrank labels ask` does)")
     spoken = _spoken(table, NO_LABEL, neutral)
-    found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
+    group_table = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
     documents = ids_from_spreadsheets(columns.table[id_name].cast(pl.String))
     every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents))})
     every = every.unique("doc_id", keep="first", maintain_order=True)
@@ -214,7 +214,7 @@ def _drawn(
         every = pl.DataFrame({"doc_id": card.drawn, "chance": card.chance})
     else:
         every = every.with_columns(_chances(columns).gather(every["row"]).alias("chance"))
-    places = IdIndex([found.table["doc_id"]]).places(every["doc_id"])
+    places = IdIndex([group_table.table["doc_id"]]).places(every["doc_id"])
     known = int((places >= 0).sum())
     if (places[:known] < 0).any():
         gap = every["doc_id"][int(np.argmin(places[:known] >= 0))]
@@ -227,22 +227,22 @@ def _drawn(
         could = pl.concat([could, *(part.cast(pl.String).alias("doc_id") for part in ids)])
     could = pl.concat([every["doc_id"], could.alias("doc_id")]).unique(maintain_order=True)
     if known == len(could) and bool((every["chance"] == 1).all()):
-        return found
+        return group_table
     labelled, probability = np.full(len(could), -1), np.ones(len(could))
     # In a random order, so many of those that were drawn are a sample of them.
     labelled[:known] = places[:known]
     probability[:known] = every["chance"].to_numpy()[:known] * known / every.height
     sample = DrawnLabels(could, labelled, probability, trusted=card is None)
-    return replace(found, sample=sample)
+    return replace(group_table, sample=sample)
 
 
 def _chances(columns: Columns) -> pl.Series:
     """The probabilities that the rows of a sample's table were drawn with."""
-    given = columns.table[PROBABILITY]
-    chance = _numbers(given)
+    column = columns.table[PROBABILITY]
+    chance = _numbers(column)
     if chance is None:
-        row = int(given.cast(pl.Float64, strict=False).is_null().arg_max() or 0)
-        raise columns.error(f"expected a number in the column {PROBABILITY}, found {quoted_number(given[row])}", row)
+        row = int(column.cast(pl.Float64, strict=False).is_null().arg_max() or 0)
+        raise columns.error(f"expected a number in the column {PROBABILITY}, found {quoted_number(column[row])}", row)
     bad = ~((chance > 0) & (chance <= 1)).fill_null(value=False)
     if bad.any():
         row = int(bad.arg_max() or 0)
@@ -253,8 +253,8 @@ def _chances(columns: Columns) -> pl.Series:
 def _spoken(table: pl.DataFrame, value: str, known: Sequence[str]) -> list[str]:
     """How a value is written in a table, in whatever case, if not as one that is ``known``."""
     texts = [column.str.strip_chars() for column in table.iter_columns() if column.dtype == pl.String]
-    found = {text for column in texts for text in column.filter(column.str.to_lowercase() == value).unique()}
-    return sorted(found - {*known})
+    spellings = {text for column in texts for text in column.filter(column.str.to_lowercase() == value).unique()}
+    return sorted(spellings - {*known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,9 +407,9 @@ _Weights = tuple[pl.DataFrame, tuple[str, ...], tuple[str, ...]]
 
 def _wide(columns: Columns, id_name: str, documents: pl.Series, rows: Array, neutral: Sequence[str]) -> _Weights:
     groups = tuple(name for name in columns.table.columns if name != id_name)
-    found = [_numbers(columns.table[name].gather(rows)) for name in groups]
-    weights = np.stack([column.to_numpy() for column in found if column is not None], axis=1)
-    empty = np.stack([column.is_null().to_numpy() for column in found if column is not None], axis=1)
+    numbers = [_numbers(columns.table[name].gather(rows)) for name in groups]
+    weights = np.stack([column.to_numpy() for column in numbers if column is not None], axis=1)
+    empty = np.stack([column.is_null().to_numpy() for column in numbers if column is not None], axis=1)
     partly = np.flatnonzero(empty.any(axis=1) & ~empty.all(axis=1))
     if len(partly):
         lacking = groups[int(np.argmax(empty[partly[0]]))]
@@ -542,7 +542,7 @@ def _as_table(
     }
     source = f"the labels {columns.path}" if columns.path is not None else "the labels"
     try:
-        found = GroupTable.of(table, settings, source=source)
+        group_table = GroupTable.of(table, settings, source=source)
     except EvenrankError as error:
         raise columns.error(str(error)) from None
-    return found.with_poles(poles)
+    return group_table.with_poles(poles)

@@ -85,13 +85,13 @@ def check_neutral(neutral: Replacements, entries: Entries) -> None:
         if not tokens:
             raise EvenrankError(f"[neutral]: {quoted(other)} contains no word")
         if len(tokens) > MOST_WORDS:
-            found = f"found {len(tokens):,}: {quoted(other)}"
-            raise EvenrankError(f"[neutral]: expected at most {MOST_WORDS} words, {found}")
+            detail = f"found {len(tokens):,}: {quoted(other)}"
+            raise EvenrankError(f"[neutral]: expected at most {MOST_WORDS} words, {detail}")
         for start in (place for place, token in enumerate(tokens) if token in firsts):
             for end in (start + length for length in lengths):
                 if (group := entries.get(tuple(tokens[start:end]))) is not None:
-                    found = " ".join(tokens[start:end])
-                    raise EvenrankError(f"[neutral]: {quoted(other)} is not neutral, {found} is of the group {group}")
+                    entry = " ".join(tokens[start:end])
+                    raise EvenrankError(f"[neutral]: {quoted(other)} is not neutral, {entry} is of the group {group}")
 
 
 def _check_words(table: str, replacements: Replacements, entries: Entries) -> None:
@@ -160,8 +160,8 @@ class Lexicon:
             if not key:
                 raise EvenrankError(f"lexicon {self.name}: the entry {quoted(word)} contains no word")
             if len(key) > MOST_WORDS:
-                found = f"found {len(key):,}: {quoted(word)}"
-                raise EvenrankError(f"lexicon {self.name}: expected entries of at most {MOST_WORDS} words, {found}")
+                detail = f"found {len(key):,}: {quoted(word)}"
+                raise EvenrankError(f"lexicon {self.name}: expected entries of at most {MOST_WORDS} words, {detail}")
             if tokens == "whitespace" and len(key) > 1:
                 # Whole tokens split at single spaces cannot hold one; the public programs never match such an entry.
                 continue
@@ -332,8 +332,8 @@ def entries_by_first(lexicon: Lexicon, tokens: Tokens) -> EntriesByFirst:
     by_first: EntriesByFirst = {}
     for number, (key, group) in enumerate(lexicon.entries(tokens).items()):
         by_first.setdefault(key[0], []).append((key, number, lexicon.groups.index(group)))
-    for found in by_first.values():
-        found.sort(key=lambda entry: -len(entry[0]))
+    for entries in by_first.values():
+        entries.sort(key=lambda entry: -len(entry[0]))
     return by_first
 
 

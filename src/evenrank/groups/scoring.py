@@ -228,12 +228,12 @@ def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple
     entries = scoring.lexicon.entries(scoring.tokens)
     if not tables:
         tables, parts = [score_texts(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}), scoring)], []
-    whole = np.concatenate([np.zeros((0, 3), dtype=np.int32), *parts])
+    counts = np.concatenate([np.zeros((0, 3), dtype=np.int32), *parts])
     words = WordCounts(
         tuple(map(" ".join, entries)),
         tuple(entries.values()),
         rows,
-        *(np.ascontiguousarray(whole[:, column]) for column in range(3)),
+        *(np.ascontiguousarray(counts[:, column]) for column in range(3)),
     )
     return GroupTable.of(pl.concat(tables), scoring.describe()), words
 
@@ -301,8 +301,8 @@ def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Ar
 def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     """Where a text's ``word`` tokens match the lexicon: start, end (characters) and group, as the kernel matches."""
     spans = word_spans(text)
-    found = find_entries([folded(text[start:end]) for start, end in spans], entries_by_first(lexicon, "word"))
-    return [(spans[first][0], spans[end - 1][1], lexicon.groups[group]) for first, end, _, group in found]
+    matches = find_entries([folded(text[start:end]) for start, end in spans], entries_by_first(lexicon, "word"))
+    return [(spans[first][0], spans[end - 1][1], lexicon.groups[group]) for first, end, _, group in matches]
 
 
 def _lists_words(path: PathLike) -> bool:
@@ -377,11 +377,11 @@ class GroupSource:
         lexicon = None if self.lexicon is None else load_lexicon(self.lexicon).name
         for name, value in {"lexicon": lexicon, "tokens": self.tokens, "threshold": self.threshold}.items():
             if value is not None and scores.labelled:
-                made = f"the scores were made from the labels {scores.settings['labels']}"
-                raise EvenrankError(f"{arg(name)}: {value} was asked for, but {made}, which have no words")
+                origin = f"the scores were made from the labels {scores.settings['labels']}"
+                raise EvenrankError(f"{arg(name)}: {value} was asked for, but {origin}, which have no words")
             if value is not None and scores.settings.get(name, value) != value:
-                found = scores.settings[name]
-                raise EvenrankError(f"{arg(name)}: {value} was asked for, but the scores were made with {name} {found}")
+                other = scores.settings[name]
+                raise EvenrankError(f"{arg(name)}: {value} was asked for, but the scores were made with {name} {other}")
         return scores.with_poles(self.poles)
 
     def margins(self, ids: Sequence[pl.Series]) -> dict[str, GroupTable]:
@@ -430,24 +430,24 @@ class GroupSource:
 
     def _guess(self) -> Scoring | GroupTable:
         """How words are counted, for a lexicon, or the groups of a file or a table: labels, or what score wrote."""
-        given = self.guess
-        words = isinstance(given, Lexicon) or (isinstance(given, str) and not os.path.exists(given))
-        if words or (is_path(given) and _lists_words(given)):
-            if words and isinstance(given, str) and given not in builtin_lexicons():
+        guess = self.guess
+        words = isinstance(guess, Lexicon) or (isinstance(guess, str) and not os.path.exists(guess))
+        if words or (is_path(guess) and _lists_words(guess)):
+            if words and isinstance(guess, str) and guess not in builtin_lexicons():
                 known = ", ".join(builtin_lexicons())
-                raise EvenrankError(f"{arg.guess}: expected a file or one of {known}, found {quoted(given)}")
+                raise EvenrankError(f"{arg.guess}: expected a file or one of {known}, found {quoted(guess)}")
             if self.collection is None:
                 raise EvenrankError(f"{arg.guess} of a lexicon needs the texts: give {arg.collection}")
             # A guess of labels, of which a document with a single word has one.
-            return scoring_of(cast(LexiconLike, given), threshold=0)
-        if isinstance(given, GroupTable) or (is_path(given) and is_score_file(given)):
-            return as_group_table(given, what=arg.guess)
-        found = as_labels(given, neutral=self.neutral, what=arg.guess)
-        if found.sample is not None:
+            return scoring_of(cast(LexiconLike, guess), threshold=0)
+        if isinstance(guess, GroupTable) or (is_path(guess) and is_score_file(guess)):
+            return as_group_table(guess, what=arg.guess)
+        labels = as_labels(guess, neutral=self.neutral, what=arg.guess)
+        if labels.sample is not None:
             raise EvenrankError(
                 f"{arg.guess}: expected what was made without these labels, found labels that were drawn"
             )
-        return found
+        return labels
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
         """The group table of these documents. Raises EvenrankError if none is found or the source cannot be used."""
@@ -544,10 +544,10 @@ def score_labels(source: GroupSource, out: str | os.PathLike[str]) -> tuple[int,
     check_outputs([out], [source.labels, source.collection])
     _check_ending(out)
     ids = None if source.collection is None else [_ids_of(batch) for batch in as_batches(source.collection)]
-    found = source.known(ids)
+    group_table = source.known(ids)
     with atomic_path(out) as part:
-        found.table.write_parquet(part, metadata={METADATA_KEY: json.dumps(found.settings)})
-    rows = found.table.height
+        group_table.table.write_parquet(part, metadata={METADATA_KEY: json.dumps(group_table.settings)})
+    rows = group_table.table.height
     return rows, rows if ids is None else sum(map(len, ids))
 
 

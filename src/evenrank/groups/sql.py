@@ -116,8 +116,8 @@ def lexicon_sql(
     counts = []
     for group, column in groups.items():
         of_group = sql.text(f"/{_any_of([entry for entry, of in entries.items() if of == group])}/")
-        found = functions.matches.format(f"'/' || {functions.joined}(found, '//') || '/'", of_group)
-        counts.append(f"{functions.length}({found}) AS {column}")
+        matches = functions.matches.format(f"'/' || {functions.joined}(found, '//') || '/'", of_group)
+        counts.append(f"{functions.length}({matches}) AS {column}")
     tokens = functions.matches.format(_folded(sql, entries, sql.path(text_column)), sql.text(_WORD))
     columns = ", ".join(groups.values())
     about = f"{plain(words.name)}: its words by group, as evenrank {__version__} counts them"

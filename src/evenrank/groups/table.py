@@ -365,13 +365,13 @@ def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] |
     a column missing, a repeated id.
     """
     parts: list[pl.DataFrame] = []
-    kept: set[str | None] = set()
+    metadata: set[str | None] = set()
     files = files_of(path)
     rows = 0
     for name in files:
         with open_parquet(name, _UNREADABLE) as file:
             rows += file.height
-            kept.add(file.metadata.get(METADATA_KEY))
+            metadata.add(file.metadata.get(METADATA_KEY))
     index = IdIndex(ids) if ids is not None and sum(map(len, ids)) < rows else None
     largest: list[pl.DataFrame] = []
     for name in files:
@@ -384,9 +384,9 @@ def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] |
                 parts.append(_among(batch, index))
     if not parts:
         raise InputError(path, "no group table: it has no rows")
-    if len(kept) > 1:
+    if len(metadata) > 1:
         raise InputError(path, "its files were scored with different settings")
-    stored = kept.pop()
+    stored = metadata.pop()
     with reading_parquet(path, _UNREADABLE):
         table = pl.concat(parts)
         try:
@@ -495,5 +495,5 @@ def largest_groups(table: GroupTable, rows: Array | slice = slice(None)) -> Arra
     weights = np.stack([table.weight(group, rows) for group in table.groups])
     largest = weights.max(axis=0)
     single = (weights >= largest - 1e-9).sum(axis=0) == 1
-    found: Array = np.where(single & (largest > 0), weights.argmax(axis=0), NO_GROUP)
-    return found
+    numbers: Array = np.where(single & (largest > 0), weights.argmax(axis=0), NO_GROUP)
+    return numbers

@@ -79,7 +79,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> BiasMeasure:
-    found = next((measure for measure in bias_measures() if name == (measure.SPELLED or measure.NAME)), None)
-    if found is None:
+    measure = next((measure for measure in bias_measures() if name == (measure.SPELLED or measure.NAME)), None)
+    if measure is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return measure

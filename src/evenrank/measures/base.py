@@ -434,8 +434,8 @@ class LinearMeasure(BiasMeasure):
         first, depth = start - lists.offsets[query], weights.shape[1]
         sums = np.cumsum(np.pad(weights, ((0, 0), (1, 0))), axis=1)
         row = query if len(sums) > 1 else np.zeros_like(query)
-        whole = sums[row, np.minimum(first + size, depth)] - sums[row, np.minimum(first, depth)]
-        return query, whole / size * scale[query]
+        total = sums[row, np.minimum(first + size, depth)] - sums[row, np.minimum(first, depth)]
+        return query, total / size * scale[query]
 
     def design_term(self, run: JoinedRun, *, tied: bool = False, over: Over | None = None) -> LabelSample:
         """Sampling error of the values from sampled labels; ``tied``: of their expectations over the orders of ties.
@@ -456,8 +456,8 @@ class LinearMeasure(BiasMeasure):
         places = np.flatnonzero(drawn >= 0)
         query, weight = self.place_weights(run, places, tied=tied)
         seen = weight != 0
-        found, chance = self._estimates(run), sample.probability[sample.rows]
-        return LabelSample(query[seen], drawn[places[seen]], weight[seen], found.residual, chance)
+        estimates, chance = self._estimates(run), sample.probability[sample.rows]
+        return LabelSample(query[seen], drawn[places[seen]], weight[seen], estimates.residual, chance)
 
     def guess_values(self, run: JoinedRun) -> Array:
         """The value [Q] of each query by the guess alone, where labels were drawn."""

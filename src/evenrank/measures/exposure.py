@@ -106,10 +106,10 @@ class TieOrders:
         total, count = np.zeros(len(self.queries)), np.zeros(len(self.queries))
         low, high = np.full((2, len(self.queries)), np.nan)
         for _ in range(TIE_DRAWS if len(self.queries) else 0):
-            found = value(self.drawn(rng))
-            total += np.nan_to_num(found)
-            count += ~np.isnan(found)
-            low, high = np.fmin(low, found), np.fmax(high, found)
+            values = value(self.drawn(rng))
+            total += np.nan_to_num(values)
+            count += ~np.isnan(values)
+            low, high = np.fmin(low, values), np.fmax(high, values)
         # A mean of equal values is no other value.
         mean = np.clip(np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0), low, high)
         return mean, low, high
@@ -203,12 +203,12 @@ class ExposureMeasure(BiasMeasure):
         orders = orders or self.orders(run, random=random)
         mean = self.values(run)
         low, high = mean.copy(), mean.copy()
-        found = orders.over_draws(lambda weights: self.of_lists(run, weights, orders.queries), run.seed)
+        draws = orders.over_draws(lambda weights: self.of_lists(run, weights, orders.queries), run.seed)
         if not random:
             # The run's own order is one of them too, and may be the only one with a value.
             own = mean[orders.queries]
-            found = np.where(np.isnan(found[0]), own, found[0]), np.fmin(found[1], own), np.fmax(found[2], own)
-        mean[orders.queries], low[orders.queries], high[orders.queries] = found
+            draws = np.where(np.isnan(draws[0]), own, draws[0]), np.fmin(draws[1], own), np.fmax(draws[2], own)
+        mean[orders.queries], low[orders.queries], high[orders.queries] = draws
         return mean, low, high
 
     def orders(self, run: JoinedRun, *, random: bool = False, chosen: Array | None = None) -> TieOrders:
@@ -318,11 +318,11 @@ class _RatioMeasure(ExposureMeasure):
         if random:
             return None
         table, discounts = run.required_table, self.discounts(run)
-        found = exposures(first_weights(run, len(discounts)), discounts)
+        exposure = exposures(first_weights(run, len(discounts)), discounts)
         unlabelled = run.scored_lists.top((run.scored_documents < 0).astype(np.float64), len(discounts))
         unknown = np.einsum("qk,k->q", unlabelled, discounts)
         coefficients = self.coefficients(table)
-        low, high = found.copy(), found.copy()
+        low, high = exposure.copy(), exposure.copy()
         low[:, coefficients.argmin()] += unknown
         high[:, coefficients.argmax()] += unknown
         return self._ratio(run, low), self._ratio(run, high)
@@ -342,8 +342,8 @@ def _largest_ratio(orders: TieOrders, coefficients: Array, discounts: Array) -> 
     weights = orders.falling(total)
     best = np.full(len(orders.queries), np.nan)
     for _ in range(_ROUNDS):
-        found = exposures(weights, discounts)
-        above, below = found @ coefficients, found.sum(axis=1)
+        exposure = exposures(weights, discounts)
+        above, below = exposure @ coefficients, exposure.sum(axis=1)
         ratio = np.divide(above, below, out=np.full(len(best), np.nan), where=below > 0)
         better = ~(ratio <= best + _SAME) & ~np.isnan(ratio)
         if not better.any():

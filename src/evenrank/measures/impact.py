@@ -48,8 +48,8 @@ def ratios(selected: Array, people: Array) -> Array:
     """
     rates = np.divide(selected, people, out=np.full(people.shape, np.nan), where=people > 0)
     most = np.fmax.reduce(rates, axis=1, keepdims=True)
-    found: Array = np.divide(rates, most, out=np.full(rates.shape, np.nan), where=most > 0)
-    return found
+    impact_ratios: Array = np.divide(rates, most, out=np.full(rates.shape, np.nan), where=most > 0)
+    return impact_ratios
 
 
 def selection(run: JoinedRun, discounts: Array, *, counts: bool = True) -> Selection:
@@ -140,8 +140,8 @@ class _ImpactRatio(ExposureMeasure):
 
     def of_lists(self, run: JoinedRun, weights: Array, queries: Array) -> Array:
         """The group's ratio [A] in each list."""
-        found: Array = ratios(exposures(weights, self.discounts(run)), candidates(run)[queries])[:, self._group(run)]
-        return found
+        ratio: Array = ratios(exposures(weights, self.discounts(run)), candidates(run)[queries])[:, self._group(run)]
+        return ratio
 
     def values(self, run: JoinedRun) -> Array:
         """The value [Q] of each query; NaN is undefined."""
@@ -157,15 +157,15 @@ class _ImpactRatio(ExposureMeasure):
         if not self["pooled"]:
             return super().over_draws(run, random=random, orders=orders)
         selection, discounts = self.selection(run), self.discounts(run)
-        rng, found = np.random.default_rng(run.seed), [self.values(run)]
+        rng, draws = np.random.default_rng(run.seed), [self.values(run)]
         if len(orders.queries):
-            found = [] if random else found
+            draws = [] if random else draws
             for _ in range(TIE_DRAWS):
                 selection.by_list[0][orders.queries] = exposures(orders.drawn(rng), discounts)
-                found.append(pooled_terms(selection, self._group(run)))
-        defined = [one for one in found if not np.isnan(one).all()]
+                draws.append(pooled_terms(selection, self._group(run)))
+        defined = [draw for draw in draws if not np.isnan(draw).all()]
         if not defined:
-            return found[0], found[0], found[0]
+            return draws[0], draws[0], draws[0]
         by_ratio = sorted(defined, key=np.nanmean)
         mean: Array = np.mean(defined, axis=0)
         return mean, by_ratio[0], by_ratio[-1]

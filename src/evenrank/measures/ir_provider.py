@@ -110,9 +110,9 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
         def values(made: Measure, qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[Metric]:
             judged = set(qrels["query_id"])
             # Of judged queries that no topic has, PyTerrier asks with an empty run.
-            for found in self.iter_calc([inner], qrels, run) if len(run) else ():
-                if found.query_id in judged:
-                    yield Metric(found.query_id, made, found.value)
+            for metric in self.iter_calc([inner], qrels, run) if len(run) else ():
+                if metric.query_id in judged:
+                    yield Metric(metric.query_id, made, metric.value)
 
         # What ir_measures looks for in measures that are defined at run time.
         own = {"runtime_impl": values, "RUN_INPUTS": ["query_id", "doc_id", "score"], "QREL_INPUTS": list(_QRELS)}
@@ -121,15 +121,15 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
 
     def joined(self, run: Run, qrels: pl.DataFrame, measures: list[BiasMeasure]) -> Evaluation:
         """The run with the table, the qrels, and the background if a measure needs one."""
-        found = Evaluation(run, self.table, qrels, missing=self.missing, target=self.target)
-        found.check_missing(self.missing_limit, measures)
-        found.check_estimated(measures)
+        evaluation = Evaluation(run, self.table, qrels, missing=self.missing, target=self.target)
+        evaluation.check_missing(self.missing_limit, measures)
+        evaluation.check_estimated(measures)
         of_candidates = self.target is not None and self.target.kind == "candidates"
         if of_candidates or any(measure.needs_background for measure in measures):
-            of = Evaluation(self.background, self.table, missing=self.missing) if self.background else found
+            of = Evaluation(self.background, self.table, missing=self.missing) if self.background else evaluation
             of.check_missing(self.missing_limit, (), [self.background_depth])
-            found.background = of.as_background(of.run.name, self.background_depth)
-        return found
+            evaluation.background = of.as_background(of.run.name, self.background_depth)
+        return evaluation
 
     def _evaluator(self, measures: Iterable[Measure], qrels: object) -> Evaluator:
         # Bias needs no judgements: an empty container is not a mistake here.
@@ -158,11 +158,11 @@ class _Evaluator(Evaluator):  # type: ignore[misc]
             # Its programs break ties in different ways: the order of a table's measures is one.
             rows = known.table.select("query_id", "doc_id", -pl.col("rank").cast(pl.Float64)).iter_rows()
             yield from self.others.iter_calc([ScoredDoc(*row) for row in rows])
-        found = self.bound.joined(known, self.qrels, self.ours)
+        evaluation = self.bound.joined(known, self.qrels, self.ours)
         for measure in self.ours:
-            parts = measure.parts(found)
+            parts = measure.parts(evaluation)
             for number, part in enumerate(parts):
-                for query, value in zip(found.queries, part.tolist(), strict=True):
+                for query, value in zip(evaluation.queries, part.tolist(), strict=True):
                     # A query may have a value in some parts only: it is undefined if it has none.
                     if len(parts) == 1 or not np.isnan(value):
                         yield Metric(query_id=query, measure=measure, value=PartValue(value, number))

@@ -79,14 +79,14 @@ def find_lacking(doc_ids: pl.Series, lists: RankedLists, lost: Array, depths: It
     """
     if not lost.any():
         return None
-    found = []
+    counts = []
     for depth in [None, *sorted(set(depths))]:
         if depth is None:
             places = np.arange(len(lost))
         else:
             places, _ = expand(lists.offsets[:-1], np.minimum(lists.lengths, depth))
-        found.append((int(lost[places].sum()), len(places), depth, places))
-    count, total, depth, places = max(found, key=lambda one: one[0] / one[1])
+        counts.append((int(lost[places].sum()), len(places), depth, places))
+    count, total, depth, places = max(counts, key=lambda one: one[0] / one[1])
     known = np.add.reduceat(~lost, lists.offsets[:-1], dtype=np.int64)
     first = doc_ids.gather(places[lost[places]]).unique(maintain_order=True)[:6]
     return Lacking(count, total, depth, int((known == 0).sum()), tuple(first))
@@ -318,8 +318,8 @@ class JoinedRun:
     def document(self) -> Array:
         """The row [N] of each document in the group table, −1 if it has none."""
         if self._of is not None and self.rows is not None:
-            found: Array = self._of.document[self.rows]
-            return found
+            document: Array = self._of.document[self.rows]
+            return document
         return self.rows_of(self.run.table["doc_id"])
 
     def rows_of(self, documents: pl.Series) -> Array:
@@ -353,8 +353,8 @@ class JoinedRun:
     @property
     def scored_documents(self) -> Array:
         """The row [N'] in the group table of each document that bias measures look at, −1 if it has none."""
-        kept: Array = self.document if self.kept is None else self.document[self.kept]
-        return kept
+        documents: Array = self.document if self.kept is None else self.document[self.kept]
+        return documents
 
     @functools.cached_property
     def scored_rows(self) -> TableRows:
@@ -389,8 +389,8 @@ class JoinedRun:
     def could_be_drawn(self) -> TableRows:
         """The place [N] of each document among those that could have been drawn for labelling, −1 of the others."""
         if self._of is not None and self.rows is not None:
-            found = self._of.could_be_drawn
-            return TableRows(found.rows[self.rows], found.height)
+            table_rows = self._of.could_be_drawn
+            return TableRows(table_rows.rows[self.rows], table_rows.height)
         sample = self.required_table.sample
         assert sample is not None
         return TableRows(IdIndex([sample.documents]).places(self.run.table["doc_id"]), len(sample.documents))
@@ -434,10 +434,10 @@ class JoinedRun:
         ``kind``: of which target; by default :attr:`target`, or uniform without one.
         """
         target = chosen_target(self.target, kind)
-        found = self._target_shares.get(target.kind)
-        if found is None or found[0] is not target or found[1] is not self.background:
-            found = self._target_shares[target.kind] = target, self.background, target.shares_for(self)
-        return found[2]
+        cached = self._target_shares.get(target.kind)
+        if cached is None or cached[0] is not target or cached[1] is not self.background:
+            cached = self._target_shares[target.kind] = target, self.background, target.shares_for(self)
+        return cached[2]
 
     def appearances(self, cutoff: int, *, random: bool = False) -> Array:
         """How often each document [D] of the group table is in the first ``cutoff`` ranks of the scored lists."""

@@ -65,8 +65,8 @@ class NeutralityMeasure(LinearMeasure):
 
     def documents(self, table: GroupTable, rows: Array) -> Array:
         """The neutrality [N] of each of the rows."""
-        found: Array = table.table["neutrality"].to_numpy()[rows]
-        return found
+        values: Array = table.table["neutrality"].to_numpy()[rows]
+        return values
 
     def label_range(self, table: GroupTable) -> tuple[float, float] | None:
         """From 0, a document of the group with the smallest target alone, to 1, a neutral one."""

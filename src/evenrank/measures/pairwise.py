@@ -57,8 +57,8 @@ class PairwiseMeasure(BiasMeasure):
 
     def kind(self, table: GroupTable) -> Magnitude:
         """The magnitude whose sign is a document's side: the one asked for, or the usual one of the table."""
-        asked: Magnitude | None = self.params.get("magnitude")
-        return asked or ("count" if table.labelled else "tf_words")
+        magnitude: Magnitude | None = self.params.get("magnitude")
+        return magnitude or ("count" if table.labelled else "tf_words")
 
     def looked_at(self, run: JoinedRun) -> Array:
         """The places of the clicked documents, whose sides count."""
@@ -196,7 +196,7 @@ class _DeltaAPRF(PairwiseMeasure):
         rng = np.random.default_rng(run.seed)
         drawn = (break_ties(wins, lists.tie_of(rows)[0], rng) for _ in range(TIE_DRAWS if wins.tied.any() else 1))
         queries = len(run.queries)
-        return [(prf(one, sides == 1, queries), prf(one, sides == -1, queries)) for one in drawn]
+        return [(prf(draw, sides == 1, queries), prf(draw, sides == -1, queries)) for draw in drawn]
 
     def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
         """ΔA-PRF in each of 200 random orders of tied documents (``random``: of all candidates)."""

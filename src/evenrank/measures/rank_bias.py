@@ -65,8 +65,8 @@ class RankBiasMeasure(LinearMeasure):
 
     def kind(self, table: GroupTable) -> Magnitude:
         """The magnitude that is asked for, or the usual one of the table."""
-        asked: Magnitude | None = self.params.get("magnitude")
-        return asked or table.usual_kind
+        magnitude: Magnitude | None = self.params.get("magnitude")
+        return magnitude or table.usual_kind
 
     def column(self, run: JoinedRun) -> Column:
         """The documents' signed magnitudes."""

@@ -297,8 +297,8 @@ def moved_rows(graded: pl.DataFrame, order: Array) -> pl.DataFrame:
     wanted[graded["row"].to_numpy()] = True
     places = np.flatnonzero(wanted[order])
     moved = pl.DataFrame({"row": order[places].astype(np.uint32), "place": places.astype(np.int32)})
-    found = graded.join(moved, on="row", how="inner")
-    return found.with_columns(pl.col("place").alias("row")).drop("place").sort("row")
+    rows = graded.join(moved, on="row", how="inner")
+    return rows.with_columns(pl.col("place").alias("row")).drop("place").sort("row")
 
 
 def hits_of(lists: RankedLists, judged: pl.Series, judgements: pl.DataFrame, rows: pl.DataFrame) -> Hits:
@@ -306,15 +306,15 @@ def hits_of(lists: RankedLists, judged: pl.Series, judgements: pl.DataFrame, row
     number = pl.DataFrame({"query_id": judged}).with_row_index("number")
     ideal = judgements.filter(pl.col("relevance") > 0).join(number, on="query_id", how="inner")
     ideal = ideal.sort("number", "relevance", descending=[False, True])
-    found = rows.join(number, on="query_id", how="inner").sort("number", "row")
-    place, query = (found[name].cast(pl.Int64).to_numpy() for name in ("row", "number"))
+    hits = rows.join(number, on="query_id", how="inner").sort("number", "row")
+    place, query = (hits[name].cast(pl.Int64).to_numpy() for name in ("row", "number"))
     start, size = lists.tie_of(place)
     first = lists.offsets[lists.query_of(place)]
     return Hits(
         len(judged),
         query,
         place - first + 1,
-        found["relevance"].to_numpy(),
+        hits["relevance"].to_numpy(),
         start - first,
         size,
         ideal["number"].cast(pl.Int64).to_numpy(),
@@ -409,9 +409,9 @@ class Column:
         """The values of the first ``depth`` documents of each list [Q, depth], cached for the next measure."""
         if self._first is None or self._first.shape[1] < depth:
             deepest = max(depth, min(_KEPT_DEPTH, int(lists.lengths.max(initial=1))))
-            found = self._of(self._documents.first(lists, deepest))
+            values = self._of(self._documents.first(lists, deepest))
             short = int(lists.lengths.min(initial=deepest)) < deepest
-            self._first = np.where(np.arange(deepest) < lists.lengths[:, None], found, 0.0) if short else found
+            self._first = np.where(np.arange(deepest) < lists.lengths[:, None], values, 0.0) if short else values
         return self._first[:, :depth]
 
     def means(self, lists: RankedLists) -> Array:
@@ -452,8 +452,8 @@ class Picked:
         return len(self._rows)
 
     def __getitem__(self, rows: Array | slice) -> Array:
-        found: Array = self._of_table[self._rows[rows]]
-        return found
+        values: Array = self._of_table[self._rows[rows]]
+        return values
 
 
 @dataclass(frozen=True)

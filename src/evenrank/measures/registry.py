@@ -65,11 +65,11 @@ class DelegatedMeasure(UtilityMeasure):
             for query, doc, score in zip(ids, docs, scores.astype(np.float64).tolist(), strict=True):
                 ranked.setdefault(query, {})[doc] = score
             try:
-                found = {value.query_id: value.value for value in ir_measures.iter_calc([self.measure], qrels, ranked)}
+                values = {value.query_id: value.value for value in ir_measures.iter_calc([self.measure], qrels, ranked)}
             except (ValueError, RuntimeError, TypeError, KeyError, AssertionError) as error:
                 # Its providers raise all kinds of errors for parameters that they do not check.
                 raise EvenrankError(f"{self.measure}: ir_measures cannot compute it here: {error}") from None
-            total += [found.get(query, 0.0) for query in run.judged]
+            total += [values.get(query, 0.0) for query in run.judged]
             count += 1
         return total / count
 
@@ -240,7 +240,7 @@ def _without_bars(match: re.Match[str]) -> str:
 def parse_measures(given: MeasuresLike) -> list[Measure]:
     """Measures, each once; in a string, a space inside brackets or around ``@`` separates nothing."""
     given = _split(given) if isinstance(given, str) else [given] if isinstance(given, Measure) else given
-    measures = [parse_measure(one) for one in given]
+    measures = [parse_measure(measure) for measure in given]
     if not measures:
         raise EvenrankError(f"{arg.measures}: expected at least one measure")
     return list(dict.fromkeys(measures))
@@ -256,10 +256,10 @@ def _split(text: str) -> list[str]:
 
 def greatest_value(measure: Measure) -> float | None:
     """The largest size that a query's value can have; None where that is not known, or depends on the documents."""
-    how, found = resolve(measure), facts(measure)
+    how, properties = resolve(measure), facts(measure)
     if how.reach is not None:
         return how.reach
-    ends = [found["least"], found["most"]]
+    ends = [properties["least"], properties["most"]]
     return max(abs(end) for end in ends if isinstance(end, float)) if None not in ends else None
 
 

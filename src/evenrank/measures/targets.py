@@ -121,9 +121,9 @@ def _of_relevant(run: JoinedRun) -> Array:
         raise EvenrankError(f"the target 'relevant' needs {arg.qrels}")
     graded = run.qrels.filter(pl.col("relevance") > 0)
     query = IdIndex([run.queries]).places(graded["query_id"])
-    asked = query >= 0
-    weights = _known_weights(run.required_table, run.rows_of(graded["doc_id"].filter(pl.Series(asked))))
-    sums = [np.bincount(query[asked], of_group, minlength=len(run.queries)) for of_group in weights.T]
+    in_run = query >= 0
+    weights = _known_weights(run.required_table, run.rows_of(graded["doc_id"].filter(pl.Series(in_run))))
+    sums = [np.bincount(query[in_run], of_group, minlength=len(run.queries)) for of_group in weights.T]
     return _normalised(np.stack(sums, axis=1))
 
 

@@ -129,4 +129,4 @@ def read(value: object, how: str = "") -> str:
             return f"[{', '.join(map(percent, value))}]"
         return short_interval(value, int(places or 3), sign=sign)
     assert isinstance(value, Sequence)
-    return listed([read(one, how) for one in value])
+    return listed([read(item, how) for item in value])

@@ -65,7 +65,7 @@ def asset(name: str) -> str:
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
-CITATIONS = {key: Citation(**given) for key, given in tomllib.loads(asset("citations.toml")).items()}
+CITATIONS = {key: Citation(**fields) for key, fields in tomllib.loads(asset("citations.toml")).items()}
 CITATIONS["Hofstätter et al., ECIR 2021"] = CITATIONS["POS"]
 
 
@@ -164,14 +164,14 @@ def chart_libraries() -> str:
         vl_convert.get_vegalite_versions()[-1],
         vl_convert.get_vega_embed_version(),
     )
-    kept = _cache() / f"charts-{'-'.join(versions)}.js"
-    code = _read(kept)
+    path = _cache() / f"charts-{'-'.join(versions)}.js"
+    code = _read(path)
     if code is None:
         code = vl_convert.javascript_bundle()  # type: ignore[call-arg]
         # A full disk, a folder that is read-only or another user's.
         with suppress(EvenrankError, OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_path(kept) as part:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_path(path) as part:
                 part.write_bytes(_signed(code))
     return code
 
@@ -296,13 +296,13 @@ def _provenance(provenance: Provenance) -> dict[str, object]:
         }
         for file in values["files"]
     ]
-    made = {
+    origin = {
         "command": values["command"],
         "date": values["date"],
         "versions": ", ".join(f"{name} {version}" for name, version in values["versions"].items()),
         "platform": values["platform"],
     }
-    return {"made": made, "files": files, "folders": any("files" in file for file in values["files"])}
+    return {"made": origin, "files": files, "folders": any("files" in file for file in values["files"])}
 
 
 COLOURS = ["#0072b2", "#c24d00", "#00795a", "#a3478a", "#7d6200", "#5048b8", "#5a6270"]
@@ -490,16 +490,16 @@ class Page:
             tables = [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
         notes = self.said("note")
         for most, of_each, shown, words in _SHORTER:
-            said = _paragraphs([*_first(self.said("finding"), of_each, shown), *notes[:most]], width)
+            paragraphs = _paragraphs([*_first(self.said("finding"), of_each, shown), *notes[:most]], width)
             meanings = self._key(words=words)
             key = [wrapped(plain(meanings), width)] * bool(meanings)
-            screen = "\n\n".join([above, *tables, *[said] * bool(said), *key])
+            screen = "\n\n".join([above, *tables, *[paragraphs] * bool(paragraphs), *key])
             if full or screen.count("\n") < self.lines:
                 break
         if not full:
             return "\n".join(map(plain, screen.split("\n")))
-        found = {finding.text for finding in self.findings}
-        rest = [*(one.text for one in notes[MOST_NOTES:]), *(note for note in self.notes if note not in found)]
+        texts = {finding.text for finding in self.findings}
+        rest = [*(finding.text for finding in notes[MOST_NOTES:]), *(note for note in self.notes if note not in texts)]
         parts = [
             screen,
             *[", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts),
@@ -534,20 +534,20 @@ class Page:
     def said_below(self) -> list[tuple[str, str]]:
         """What stands below the table: each name with the sentences about it, then a line for each note."""
         by_name: dict[str, list[str]] = {}
-        for one in self.said("finding"):
-            by_name.setdefault(one.subject, []).append(one.text)
-        found = [(name, _predicate(" ".join(texts), name)) for name, texts in by_name.items()]
-        return [*found, *(("Note", one.text) for one in self.said("note"))]
+        for finding in self.said("finding"):
+            by_name.setdefault(finding.subject, []).append(finding.text)
+        rows = [(name, _predicate(" ".join(texts), name)) for name, texts in by_name.items()]
+        return [*rows, *(("Note", finding.text) for finding in self.said("note"))]
 
     def notebook(self) -> str:
         """The same as the screen, as HTML for a notebook."""
-        above = "".join(f"<p>{html_text(one.text)}</p>" for one in self.said("warning"))
-        answer = html_text(" ".join(one.text for one in self.said("answer")))
+        above = "".join(f"<p>{html_text(finding.text)}</p>" for finding in self.said("warning"))
+        answer = html_text(" ".join(finding.text for finding in self.said("answer")))
         aside = f" <small>{html_text(', '.join(filter(None, (self.title, self.aside))))}</small>"
         table = "" if self.table is None else self.table.html()
-        found = self.said_below()
-        said = found[: len(found) - len(self.said("note")) + MOST_NOTES]
-        below = "".join(f"<li>{f'<b>{html_text(name)}</b> ' * bool(name)}{html_text(text)}</li>" for name, text in said)
+        sentences = self.said_below()
+        rows = sentences[: len(sentences) - len(self.said("note")) + MOST_NOTES]
+        below = "".join(f"<li>{f'<b>{html_text(name)}</b> ' * bool(name)}{html_text(text)}</li>" for name, text in rows)
         parts = [f"<p><b>{answer}</b>{aside}</p>{above}{table}", f"<ul>{below}</ul>" * bool(below)]
         parts.append(f"<p><small>{html_text(self.key.replace('   ', ' · '))}</small></p>" * bool(self.key))
         return f"<div>{''.join(parts)}{self._static_plot()}</div>"
@@ -605,7 +605,7 @@ def _answer(findings: Sequence[Finding], aside: str, width: int) -> str:
 
 
 def _warnings(page: Page, width: int) -> list[str]:
-    return [wrapped(plain(one.text), width) for one in page.said("warning")]
+    return [wrapped(plain(finding.text), width) for finding in page.said("warning")]
 
 
 def _first(findings: Sequence[Finding], of_each: int | None, shown: bool) -> list[Finding]:
@@ -632,9 +632,9 @@ def _paragraphs(findings: Sequence[Finding], width: int) -> str:
         first = fitted(plain(name), label) + "  "
         if name == "Note":
             return "\n".join(wrapped(text, width, first) for text in texts)
-        said = " ".join(texts)
+        sentences = " ".join(texts)
         # What is said of it reads on from its name, unless two are cut to the same.
-        return wrapped(said if labels.count(first[:-2]) > 1 else _predicate(said, plain(name)), width, first)
+        return wrapped(sentences if labels.count(first[:-2]) > 1 else _predicate(sentences, plain(name)), width, first)
 
     return "\n".join(paragraph(name, texts) for name, texts in by_subject.items())
 

@@ -60,8 +60,8 @@ class Result:
 
     def to_dict(self) -> dict[str, object]:
         """The fields as JSON values: dicts, lists, strings, numbers, booleans and None."""
-        said = {"findings": json_values(self.findings)}
-        return fields_of(self) | {name: json_values(value) for name, value in self._beside().items()} | said
+        findings = {"findings": json_values(self.findings)}
+        return fields_of(self) | {name: json_values(value) for name, value in self._beside().items()} | findings
 
     def _beside(self) -> Mapping[str, object]:
         """What the JSON has beside the fields."""

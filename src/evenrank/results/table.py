@@ -232,12 +232,12 @@ class Column:
     def value(self, row: Any, place: int) -> Any:
         """The value of a row, None where it is undefined; ``place``: the column's own among all."""
         if callable(self.of):
-            found = self.of(row)
+            value = self.of(row)
         elif self.of is not None:
-            found = reduce(_part, self.of.split("."), row)
+            value = reduce(_part, self.of.split("."), row)
         else:
-            found = row[place] if isinstance(row, tuple) else getattr(row, self.keys[0])
-        return None if isinstance(found, float) and math.isnan(found) else found
+            value = row[place] if isinstance(row, tuple) else getattr(row, self.keys[0])
+        return None if isinstance(value, float) and math.isnan(value) else value
 
     def read(self, value: Any) -> str:
         """A value as it reads."""
@@ -314,7 +314,7 @@ class Table:
         sizes = _sizes(heads, lines)
         indent = _INDENT if self.group else 0
         if width is not None and sizes:
-            sizes = [min(size, MOST_NAME) if one.left else size for one, size in zip(self.columns, sizes, strict=True)]
+            sizes = [min(size, MOST_NAME) if c.left else size for c, size in zip(self.columns, sizes, strict=True)]
             longest = max(range(self._names), key=lambda place: sizes[place])
             over = indent + sum(sizes) + len(_GAP) * (len(sizes) - 1) - width
             sizes[longest] -= min(max(over, 0), sizes[longest] - 1)
@@ -322,16 +322,16 @@ class Table:
         broken = width is not None and len(self.columns) > 1 and self.columns[-1].left
 
         def aligned(cells: Sequence[str]) -> str:
-            parts = [fitted(c, size, one.left) for c, size, one in zip(cells, sizes, self.columns, strict=True)]
+            parts = [fitted(c, size, column.left) for c, size, column in zip(cells, sizes, self.columns, strict=True)]
             if not broken:
                 return (" " * indent + _GAP.join(parts)).rstrip()
             return wrapped(cells[-1], width, " " * indent + _GAP.join([*parts[:-1], ""])).rstrip()
 
-        said, body = None, []
+        previous, body = None, []
         for row, line in zip(self.rows, lines, strict=True):
             group = self.group(row) if self.group else None
-            if group != said:
-                said = group
+            if group != previous:
+                previous = group
                 body.append(wrapped(plain(group or ""), width))
             body.append(aligned(line))
             below = self.below(row) if self.below else ""
@@ -357,7 +357,7 @@ class Table:
         """The whole table for a terminal that is ``width`` wide: long texts are broken into lines in their columns."""
         heads, lines = self._heads(), [self._line(row) for row in self.rows]
         sizes = _sizes(heads, lines)
-        long = [place for place, one in enumerate(self.columns) if one.left and sizes[place] > MOST_NAME]
+        long = [place for place, column in enumerate(self.columns) if column.left and sizes[place] > MOST_NAME]
         over = sum(sizes) + len(_GAP) * (len(sizes) - 1) - width
         if not long or over <= 0 or self.group or self.below:
             return "\n\n".join(part.text(width if self.group else None) for part in self.packed(width))
@@ -368,8 +368,8 @@ class Table:
         ]
         rows = [list(itertools.zip_longest(*cells, fillvalue="")) for cells in parts]
         columns = tuple(
-            replace(one, of=None, heading=head, short=None, mark=None)
-            for one, head in zip(self.columns, heads, strict=True)
+            replace(column, of=None, heading=head, short=None, mark=None)
+            for column, head in zip(self.columns, heads, strict=True)
         )
         return replace(self, columns=columns, rows=[line for row in rows for line in row]).text()
 
@@ -441,17 +441,17 @@ class Table:
             f'<th scope="col"{_side(column)}{state}>{_button(column) if sorts else html_text(column.title)}</th>'
             for column in self.columns
         )
-        names = next((place for place, one in enumerate(self.columns) if not one.left), len(self.columns))
+        names = next((place for place, column in enumerate(self.columns) if not column.left), len(self.columns))
         body = []
-        said: object = None
+        previous: object = None
         for row in self.rows:
             group = self.group(row) if self.group else None
-            starts = self.group is not None and group != said
-            said = group
+            starts = self.group is not None and group != previous
+            previous = group
             kind = " ".join(filter(None, ["first" if starts else "", self.kind(row) if self.kind else ""]))
             cells = "".join(
-                self._cell(row, one, value, "th" if place < names else "td", sorts)
-                for place, (one, value) in enumerate(self._cells(row))
+                self._cell(row, column, value, "th" if place < names else "td", sorts)
+                for place, (column, value) in enumerate(self._cells(row))
             )
             body.append(f'<tr class="{html_text(kind)}">{cells}</tr>' if kind else f"<tr>{cells}</tr>")
         kinds = "plain groups" if self.group else "plain"
@@ -507,9 +507,9 @@ def wrapped(text: str, width: int | None, first: str = "") -> str:
     if width is None or not text:
         return first + text
     # "p < 0.001" and "gender = f" stay on one line.
-    kept = text.replace("p < ", "p\xa0<\xa0").replace(" = ", "\xa0=\xa0")
+    unbroken = text.replace("p < ", "p\xa0<\xa0").replace(" = ", "\xa0=\xa0")
     indent = " " * cell_len(first)
-    filled = textwrap.fill(kept, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+    filled = textwrap.fill(unbroken, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
     return filled.replace("\xa0", " ")
 
 

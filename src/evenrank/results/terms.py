@@ -25,8 +25,8 @@ _NO_WORD = re.compile(r"\W+")
 @cache
 def glossary() -> Mapping[str, Mapping[str, str]]:
     """Every term with its sentence, by the heading that it stands under."""
-    found: dict[str, dict[str, str]] = tomllib.loads((_FILES / "terms.toml").read_text(encoding="utf-8"))
-    return found
+    terms: dict[str, dict[str, str]] = tomllib.loads((_FILES / "terms.toml").read_text(encoding="utf-8"))
+    return terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,10 @@ def explain(what: str) -> str:
     if key is not None:
         sentences = {command: sentence(command, key) for command in _templates()[key]}
         for command, text in sentences.items():
-            found = [one for one in explanations() if one.command == command and key in one.keys]
-            example = next((one.example for one in found if key == one.keys[0] and one.example != text), None)
+            entries = [entry for entry in explanations() if entry.command == command and key in entry.keys]
+            example = next((entry.example for entry in entries if key == entry.keys[0] and entry.example != text), None)
             lines.append(f"{key} ({command}): {f'for example, {example}' if example else text}")
-            lines += [f"  {line}" for one in found for line in (one.means, one.sure, f"Next: {one.next}")]
+            lines += [f"  {line}" for entry in entries for line in (entry.means, entry.sure, f"Next: {entry.next}")]
         named = terms_in(" ".join(sentences.values()))
         lines += [f"  {name}: {text}" for name, text in named.items() if name != term]
     if lines:

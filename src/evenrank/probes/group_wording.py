@@ -131,14 +131,14 @@ def _word_after(text: str, end: int) -> tuple[str, int]:
     Words in brackets are passed over, if others follow: "her (late) husband".
     """
     aside = _ASIDE.match(text, end)
-    found = _NEXT.match(text, aside.end() if aside else end)
-    return (found[1].casefold().replace("’", "'"), found.end()) if found else ("", end)
+    match = _NEXT.match(text, aside.end() if aside else end)
+    return (match[1].casefold().replace("’", "'"), match.end()) if match else ("", end)
 
 
 def _coordinated(text: str, end: int, joined_by: tuple[str, ...]) -> int:
     """Where "his or her" ends, if that is what stands here."""
-    found = _OTHER_POSSESSIVE.match(text, end)
-    return found.end() if found and (found[1] or "or").casefold() in joined_by else end
+    match = _OTHER_POSSESSIVE.match(text, end)
+    return match.end() if match and (match[1] or "or").casefold() in joined_by else end
 
 
 POSSESSIVE = {

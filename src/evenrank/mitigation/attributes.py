@@ -101,8 +101,8 @@ def rows_of(labels: GroupTable, ids: pl.Series, what: str = "passage", *, needed
     """
     rows = IdIndex([labels.table["doc_id"]]).places(ids)
     if needed and not (rows >= 0).any():
-        known, asked = (", ".join(map(quoted, some[:3])) for some in (labels.table["doc_id"], ids))
+        known, unknown = (", ".join(map(quoted, some[:3])) for some in (labels.table["doc_id"], ids))
         raise EvenrankError(
-            f"{labels.source} know none of {counted(len(ids), what)} ({asked}, …): they have {known}, …"
+            f"{labels.source} know none of {counted(len(ids), what)} ({unknown}, …): they have {known}, …"
         )
     return rows

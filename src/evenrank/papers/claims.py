@@ -469,7 +469,7 @@ def _frozen(value: Any) -> Any:
 def base_of(paper: str, system: str) -> str:
     """What a ranker was before, of which it may be a ruin, by the file's ``bases``; "" for none."""
     patterns = of_paper("claims", paper).get("bases", {}).items()
-    return next((found.expand(base) for pattern, base in patterns if (found := re.fullmatch(pattern, system))), "")
+    return next((match.expand(base) for pattern, base in patterns if (match := re.fullmatch(pattern, system))), "")
 
 
 @cache

@@ -123,8 +123,8 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
                 problem = f"{arg.debiased_vectors}: {arg.vectors} has to name the same vectors before debiasing"
                 needs.append(Need("vectors", "word vectors before debiasing", problem=problem, kind="option"))
         for option, read in {"definitional": read_sets, "equalize": read_sets, "specific": read_word_list}.items():
-            if (given := getattr(options, option)) is not None:
-                needs.append(need_file(given, "word sets", option, read))
+            if (path := getattr(options, option)) is not None:
+                needs.append(need_file(path, "word sets", option, read))
         return needs
 
     def trainings(self) -> int:

@@ -327,9 +327,9 @@ def _ranks(result: ProbeResult) -> Table:
 
 def _replaced(result: ProbeResult) -> Table:
     rows = [
-        (variant.name, measure, result.original[measure], found)
+        (variant.name, measure, result.original[measure], figure)
         for variant in result.variants
-        for measure, found in variant.replaced.items()
+        for measure, figure in variant.replaced.items()
     ]
     columns = (
         Column("variant"),
@@ -396,8 +396,8 @@ def _charts(result: ProbeResult) -> list[Drawing]:
     rows: list[dict[str, float | str]] = []
     for variant in result.variants:
         means = variant.means
-        for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_FINDING, means.finding)):
-            rows += _point(variant.name, name, found)
+        for name, estimate in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_FINDING, means.finding)):
+            rows += _point(variant.name, name, estimate)
     if not rows:
         return []
     title = "Change of the score (in standard deviations of the query's scores)"

@@ -138,7 +138,7 @@ def _nothing_else(losses: Sequence[Loss]) -> Iterator[Finding]:
     if len(later) == len(seen):
         later = []
     # A cause of several kinds is told by the one that shows last.
-    soon = [(share, what) for share, what in seen if what not in {one for _, one in later}]
+    soon = [(share, what) for share, what in seen if what not in {w for _, w in later}]
 
     def values(shares: Sequence[tuple[float, str]]) -> dict[str, Any]:
         return {"seen": max(shares)[0], "what": listed(sorted({what for _, what in shares})).replace(" and ", " or ")}

@@ -216,7 +216,7 @@ def _defined(mean: float) -> float | str:
 
 def _contrasts(curve: PositionCurve) -> str:
     named = (("first − last", curve.first_last), ("ends − middle", curve.ends_middle))
-    parts = [f"{name} {_figure(one)}" for name, one in named]
+    parts = [f"{name} {_figure(contrast)}" for name, contrast in named]
     return f"{'; '.join(parts)}, {counted(curve.n, 'query')}"
 
 

@@ -346,16 +346,16 @@ def sampled_words(
     vectors = np.empty((0, max_words, 0), np.float32)
     words: list[list[str]] = [[] for _ in texts]
     with progress("passages", len(texts), quiet=quiet) as advance:
-        for row, (found, values) in word_vectors(encoder.encode, texts, batch_size, advance):
+        for row, (tokens, values) in word_vectors(encoder.encode, texts, batch_size, advance):
             if not vectors.size:
                 # Room for the longest passages; pages that are never written to take no memory.
                 vectors = np.empty((len(texts), max_words, values.shape[1]), np.float32)
-            words[row] = found
-            vectors[row, : len(found)] = values
+            words[row] = tokens
+            vectors[row, : len(tokens)] = values
     ids: dict[str, int] = {}
     terms = np.full(vectors.shape[:2], -1, np.int64)
-    for row, found in enumerate(words):
-        terms[row, : len(found)] = [ids.setdefault(word, len(ids)) for word in found]
+    for row, tokens in enumerate(words):
+        terms[row, : len(tokens)] = [ids.setdefault(word, len(ids)) for word in tokens]
     owners, places = np.indices(terms.shape)
     return (vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel()), encoder.what
 

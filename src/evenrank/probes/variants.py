@@ -293,15 +293,15 @@ def variant_of(
             file = stack.enter_context(TableWriter(part, form_of(out)))
 
         def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, Edited, Any]:
-            table, made = edits(batch)
-            return table, made, None if file is None or out is None else file.encode(_as_written(table, out))
+            table, variant = edits(batch)
+            return table, variant, None if file is None or out is None else file.encode(_as_written(table, out))
 
-        for table, made, encoded in in_order(work, batches()):
+        for table, variant, encoded in in_order(work, batches()):
             if file is None:
                 tables.append(table)
             else:
                 file.append(encoded, table.height)
-            tally.add(table["edits"].to_numpy(), made)
+            tally.add(table["edits"].to_numpy(), variant)
             advance(table.height)
         if not tally.changed:
             raise EvenrankError("no passage could be changed, so there is no variant")

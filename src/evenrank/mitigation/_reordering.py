@@ -36,7 +36,7 @@ def fair_order(offsets: Array, protected: Array, minimum: Array, starts: Array, 
     """
     lengths, ends, size = np.diff(offsets), offsets[1:], len(protected)
     next_kept, next_other = _following(protected), _following(~protected)
-    kept, other = next_kept[offsets[:-1]], next_other[offsets[:-1]]
+    protected_row, other = next_kept[offsets[:-1]], next_other[offsets[:-1]]
     have = np.zeros(len(lengths), np.int64)
     promised = np.diff(starts)[table]
     order = np.empty(size, np.int64)
@@ -44,11 +44,11 @@ def fair_order(offsets: Array, protected: Array, minimum: Array, starts: Array, 
         own = np.flatnonzero(lengths > rank)
         at = np.minimum(starts[table[own]] + rank, len(minimum) - 1)
         needed = (rank < promised[own]) & (minimum[at] > have[own])
-        first, second = kept[own], other[own]
+        first, second = protected_row[own], other[own]
         takes = (first < ends[own]) & ((second >= ends[own]) | needed | (first < second))
         order[offsets[own] + rank] = np.where(takes, first, second)
         have[own] += takes
-        kept[own] = np.where(takes, next_kept[np.minimum(first + 1, size)], first)
+        protected_row[own] = np.where(takes, next_kept[np.minimum(first + 1, size)], first)
         other[own] = np.where(takes, second, next_other[np.minimum(second + 1, size)])
     return order
 

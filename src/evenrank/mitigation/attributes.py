@@ -31,7 +31,7 @@ Attribute = Scoring | GroupTable
 
 def several(given: object) -> TypeIs[Mapping[str, OneAttribute]]:
     """Whether these are attributes by name, rather than a single one, such as ``{group: words}``."""
-    words = isinstance(given, Mapping) and all(isinstance(one, list | tuple | AbstractSet) for one in given.values())
+    words = isinstance(given, Mapping) and all(isinstance(v, list | tuple | AbstractSet) for v in given.values())
     return isinstance(given, Mapping) and not (words and given)
 
 
@@ -41,21 +41,21 @@ def attributes_of(given: Attributes) -> dict[str, Attribute]:
     Raises EvenrankError for a lexicon that cannot be read, for one, or labels, without poles, and for no attribute.
     """
     named = given if several(given) else {"": given}
-    found = {name: _attribute(one) for name, one in named.items()}
-    if not found:
+    attributes = {name: _attribute(attribute) for name, attribute in named.items()}
+    if not attributes:
         raise EvenrankError("lexicon: expected at least one attribute")
-    return found
+    return attributes
 
 
 def scorings_of(given: Attributes) -> dict[str, Scoring]:
     """As :func:`attributes_of`, where passages are known by their texts alone. Raises EvenrankError for labels."""
-    found = {}
-    for name, one in attributes_of(given).items():
-        if isinstance(one, GroupTable):
-            labels = f"the labels {one.settings['labels']} are by document"
+    scorings = {}
+    for name, scoring in attributes_of(given).items():
+        if isinstance(scoring, GroupTable):
+            labels = f"the labels {scoring.settings['labels']} are by document"
             raise EvenrankError(f"{labels}, and these passages have no ids: give their sides (+1, -1 or 0) instead")
-        found[name] = one
-    return found
+        scorings[name] = scoring
+    return scorings
 
 
 def described(attribute: Attribute) -> str:
@@ -101,8 +101,8 @@ def rows_of(labels: GroupTable, ids: pl.Series, what: str = "passage", *, needed
     """
     rows = IdIndex([labels.table["doc_id"]]).places(ids)
     if needed and not (rows >= 0).any():
-        known, asked = (", ".join(map(quoted, some[:3])) for some in (labels.table["doc_id"], ids))
+        known, unknown = (", ".join(map(quoted, some[:3])) for some in (labels.table["doc_id"], ids))
         raise EvenrankError(
-            f"{labels.source} know none of {counted(len(ids), what)} ({asked}, …): they have {known}, …"
+            f"{labels.source} know none of {counted(len(ids), what)} ({unknown}, …): they have {known}, …"
         )
     return rows

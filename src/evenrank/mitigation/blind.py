@@ -50,8 +50,8 @@ def with_entries(texts: pl.Series, scoring: Scoring) -> NDArray[np.int64]:
     """The numbers of the texts in which counting finds an entry: the others need not be read word by word."""
     table = pl.DataFrame({"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": texts})
     scores = score_texts(table, scoring)
-    found = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups)).to_series()
-    return np.flatnonzero(found.to_numpy() > 0)
+    matches = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups)).to_series()
+    return np.flatnonzero(matches.to_numpy() > 0)
 
 
 def blind(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:

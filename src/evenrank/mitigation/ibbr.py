@@ -191,8 +191,8 @@ class IBBR:
         self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor, values: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """nPRF (differentiable), PRF, and whether they are defined, for both poles of each query: [2, B] each."""
-        found = Pairwise.of(scores, relevance, sides, mask, self.score)
-        return found.nprf, found.prf, found.defined
+        pairwise = Pairwise.of(scores, relevance, sides, mask, self.score)
+        return pairwise.nprf, pairwise.prf, pairwise.defined
 
     def loss(self, summary: tuple[Tensor, ...]) -> Tensor:
         """The term of what :meth:`summarize` returned."""
@@ -266,12 +266,12 @@ class EffectiveBatch:
         rows = [_rows(piece) for piece in pieces]
         widths = [row.shape[2] for row in rows]
         local = torch.cat([_widened(row, max(widths)) for row in rows])
-        whole, start, processes = _gathered(local)
+        batch, start, processes = _gathered(local)
         rank_weight, weights = self.weight.weights(self.attributes)
-        values = whole[..., 0].detach().clone().requires_grad_()
+        values = batch[..., 0].detach().clone().requires_grad_()
         # In evaluation, too, where the caller records no graph.
         with torch.enable_grad():
-            summaries = [(values[:, a].T, *whole[:, a, :, 1:].permute(2, 1, 0)) for a in range(self.attributes)]
+            summaries = [(values[:, a].T, *batch[:, a, :, 1:].permute(2, 1, 0)) for a in range(self.attributes)]
             losses = [self.term.loss(summary) for summary in summaries]
             total = torch.stack([weight * loss for weight, loss in zip(weights, losses, strict=True)]).sum()
             gradient = len(pieces) * processes * torch.autograd.grad(total, values)[0]
@@ -290,7 +290,7 @@ class EffectiveBatch:
 
     def shares(self, summary: Sequence[Summary]) -> Tensor:
         """v·g of the next piece [B, A, F]; its sum has the gradient of the weighted terms of the whole batch."""
-        values = torch.stack([one[0] for one in summary]).permute(2, 0, 1)
+        values = torch.stack([s[0] for s in summary]).permute(2, 0, 1)
         return values * self._gradients.pop(0)
 
     def update(self, rank: Sequence[Tensor]) -> float:
@@ -303,7 +303,7 @@ class EffectiveBatch:
 
 def _rows(piece: Sequence[Summary]) -> Tensor:
     """A piece's summaries without a graph: [B, A, F, C], queries first, the differentiable values as column 0."""
-    parts = [torch.stack([one[0].detach(), *one[1:]], -1) for one in piece]
+    parts = [torch.stack([s[0].detach(), *s[1:]], -1) for s in piece]
     return torch.stack(parts).permute(2, 0, 1, 3).contiguous()
 
 
@@ -380,8 +380,8 @@ class FunctionTerm:
 
     def delta_aprf(self, summary: Summary) -> float:
         """ΔA-PRF of the queries."""
-        found = self._pairwise(summary)
-        return delta_aprf(found.prf, found.defined)
+        pairwise = self._pairwise(summary)
+        return delta_aprf(pairwise.prf, pairwise.defined)
 
     def _pairwise(self, summary: Summary) -> Pairwise:
         scores, relevance, sides, mask = (column.detach().T for column in summary[:4])

@@ -86,17 +86,17 @@ def documents_of(source: GroupSource, measure: Beta, quiet: bool) -> Documents:
 def _labelled(labels: GroupTable, measure: Beta, collection: PathLike | pl.DataFrame | None) -> Documents:
     """The documents of the collection with their labels, or without one those that the labels know."""
     index, values, settings = IdIndex([labels.table["doc_id"]]), beta(labels, measure), labels.settings
-    found = None if labels.poles is None else sides(labels.signed_magnitude(labels.usual_kind))
+    signs = None if labels.poles is None else sides(labels.signed_magnitude(labels.usual_kind))
     if measure == "abs_tf":
         settings = {**settings, "magnitude": labels.usual_kind}
     if collection is None:
-        return Documents(index, values, found, settings, labels.source, labelled=True, whole=False)
+        return Documents(index, values, signs, settings, labels.source, labelled=True, whole=False)
     ids = list(map(_ids, texts_of(collection)))
     row = np.concatenate([index.places(part) for part in ids]) if ids else np.zeros(0, np.int64)
     return Documents(
         IdIndex(ids),
         np.where(row >= 0, values[row], np.nan),
-        None if found is None else np.where(row >= 0, found[row], 0).astype(np.int8),
+        None if signs is None else np.where(row >= 0, signs[row], 0).astype(np.int8),
         settings,
         source_of(collection),
         labelled=True,
@@ -162,14 +162,14 @@ class Sampler:
         of_query = chunk.with_columns(query=(pl.col("rank") == 1).cum_sum() - 1)
         rest = candidates(of_query, judged, self.settings.depth)
         relevant = judged.filter(pl.col("relevance") >= 1)
-        positives, found = (np.bincount(part["query"].to_numpy(), minlength=len(names)) for part in (relevant, rest))
-        kept = (positives > 0) & (found > 0)
+        positives, pool = (np.bincount(part["query"].to_numpy(), minlength=len(names)) for part in (relevant, rest))
+        usable = (positives > 0) & (pool > 0)
         self.left_out["without_relevant"] += int((positives == 0).sum())
-        self.left_out["without_candidate"] += int(((positives > 0) & (found == 0)).sum())
-        if not kept.all():
-            relevant, rest = (part.filter(pl.Series(kept[part["query"].to_numpy()])) for part in (relevant, rest))
+        self.left_out["without_candidate"] += int(((positives > 0) & (pool == 0)).sum())
+        if not usable.all():
+            relevant, rest = (part.filter(pl.Series(usable[part["query"].to_numpy()])) for part in (relevant, rest))
         # A copy: a long id may keep its whole chunk in memory.
-        names = pl.Series("query_id", names.filter(pl.Series(kept)).to_list(), dtype=pl.String)
+        names = pl.Series("query_id", names.filter(pl.Series(usable)).to_list(), dtype=pl.String)
 
         index = self.documents.index
         places, of_relevant = index.places(rest["doc_id"]), index.places(relevant["doc_id"])
@@ -177,7 +177,7 @@ class Sampler:
             self.not_found.note(rest["doc_id"], places)
             self.relevant_not_found.note(relevant["doc_id"], of_relevant)
         values = self.documents.bias(places)
-        starts = np.append(0, np.cumsum(found[kept]))
+        starts = np.append(0, np.cumsum(pool[usable]))
         rows, biased = draw(rest["query_id"], rest["doc_id"], starts, values, self.settings)
         self._note(names, starts, values, rows, biased)
 
@@ -187,8 +187,8 @@ class Sampler:
         return lists.sort("query", maintain_order=True).drop("query")
 
     def _note(self, names: pl.Series, starts: Array, values: Array, rows: Array, biased: Array) -> None:
-        found = np.diff(starts)
-        query = np.repeat(np.arange(len(names)), found)
+        sizes = np.diff(starts)
+        query = np.repeat(np.arange(len(names)), sizes)
         drawn = {"biased": rows[biased], "random": rows[~biased]}
 
         def count(chosen: Array) -> Array:
@@ -204,9 +204,9 @@ class Sampler:
 
         columns = {
             "query_id": names,
-            "candidates": found.astype(np.int32),
+            "candidates": sizes.astype(np.int32),
             **{part: count(chosen) for part, chosen in drawn.items()},
-            "short": self.settings.n - np.minimum(found, self.settings.n).astype(np.int32),
+            "short": self.settings.n - np.minimum(sizes, self.settings.n).astype(np.int32),
             "gendered": count(values > 0),
         }
         if self.documents.labelled:

@@ -86,18 +86,18 @@ def write_texts(
     """The formats that contain texts, all read at once. Raises EvenrankError if the collection lacks a document."""
     wanted = pl.concat([chunk["doc_id"] for chunk in lists]).unique()
     if isinstance(collection, pl.DataFrame):
-        found = collection.filter(pl.col("doc_id").is_in(wanted.implode()))
+        docs = collection.filter(pl.col("doc_id").is_in(wanted.implode()))
     else:
-        found = read_texts(collection, wanted)
-    if found.height < len(wanted):
-        raise EvenrankError(f"{len(wanted) - found.height} of the scored documents are not in {source_of(collection)}")
-    documents, known = IdIndex([found["doc_id"]]), IdIndex([queries["query_id"].cast(pl.String)])
+        docs = read_texts(collection, wanted)
+    if docs.height < len(wanted):
+        raise EvenrankError(f"{len(wanted) - docs.height} of the scored documents are not in {source_of(collection)}")
+    documents, known = IdIndex([docs["doc_id"]]), IdIndex([queries["query_id"].cast(pl.String)])
     for part in itertools.chain.from_iterable(whole_queries(chunk, _TEXTS) for chunk in lists):
         table = part.select(
             "query_id",
             "relevance",
             query=queries["text"].gather(known.places(part["query_id"])),
-            text=found["text"].gather(documents.places(part["doc_id"])),
+            text=docs["text"].gather(documents.places(part["doc_id"])),
         )
         if format == "labeled-pair":
             relevant = (pl.col("relevance") >= 1).cast(pl.Float32)
@@ -181,16 +181,16 @@ def write_negatives(
     settings = NegativeSettings(n, share, gendered_only, seed, depth)
     form = form_of(out)
     if form == "tsv":
-        found = quoted(os.fspath(out))
-        raise EvenrankError(f"{arg.out}: expected a name that ends in .parquet or .jsonl, found {found}")
+        name = quoted(os.fspath(out))
+        raise EvenrankError(f"{arg.out}: expected a name that ends in .parquet or .jsonl, found {name}")
     source = GroupSource(collection, **groups)
     _check_given(source, queries, format)
     outputs = [Path(out), Path(f"{os.fspath(out)}.manifest.json"), Path(f"{os.fspath(out)}.manifest.parquet")]
     check_outputs(outputs, (run, queries, qrels, collection, source.scores, source.labels, source.lexicon))
-    made = Provenance("evenrank.mitigation.negatives.write_negatives")
-    made.add("run", run).add("queries", queries).add("qrels", qrels)
-    source.note(made)
-    made.ahead(True)
+    provenance = Provenance("evenrank.mitigation.negatives.write_negatives")
+    provenance.add("run", run).add("queries", queries).add("qrels", qrels)
+    source.note(provenance)
+    provenance.ahead(True)
     judged = as_qrels(qrels)
     texts = None if queries is None else as_queries(queries)
     documents_in = None if collection is None else as_collection(collection)
@@ -219,7 +219,7 @@ def write_negatives(
                 f"{arg('format', 'n-tuple')}: no query has {n} negatives; {arg.n} sets how many are drawn"
             )
         manifest = manifest_of(sampler, first_stage.name, format, beta, writer.rows)
-        manifest["provenance"] = made.to_dict()
+        manifest["provenance"] = provenance.to_dict()
         with atomic_path(outputs[1]) as manifest_json:
             manifest_json.write_text(json_text(manifest) + "\n", encoding="utf-8")
             with atomic_path(outputs[2]) as manifest_table:

@@ -307,9 +307,9 @@ class Fair:
             raise EvenrankError(f"{arg.protected}: expected 0 to {len(lists.groups) - 1}, found {self.protected}")
         shares = np.clip(strength * lists.targets[:, self.protected], 0, 1)
         promised = lists.lengths if self.top is None else np.minimum(lists.lengths, self.top)
-        asked, table = np.unique(np.column_stack([promised, shares]), axis=0, return_inverse=True)
-        starts = np.concatenate([[0], np.cumsum(asked[:, 0])]).astype(np.int64)
-        tables = [adjusted_table(share, int(size), float(self.alpha)).minimum for size, share in asked.tolist()]
+        pairs, table = np.unique(np.column_stack([promised, shares]), axis=0, return_inverse=True)
+        starts = np.concatenate([[0], np.cumsum(pairs[:, 0])]).astype(np.int64)
+        tables = [adjusted_table(share, int(size), float(self.alpha)).minimum for size, share in pairs.tolist()]
         return np.concatenate([*tables, np.empty(0, np.int64)]), starts, table.reshape(-1)
 
 
@@ -423,7 +423,7 @@ def make_method(name: str, lists: GroupedLists, **options: object) -> Reordering
     allowed = tuple(inspect.signature(method).parameters)
     for option in options:
         if option not in allowed:
-            has = f"only {', '.join(f'{arg(one)}' for one in allowed)}" if allowed else "none"
+            has = f"only {', '.join(f'{arg(a)}' for a in allowed)}" if allowed else "none"
             raise EvenrankError(f"{name} has no option {quoted(option)}, {has}")
     if name == "fair":
         options["protected"] = _protected(options.get("protected"), lists)

@@ -150,8 +150,8 @@ class RotatedAnswers:
 
     def __init__(self, path: str | os.PathLike[str], seed: int, mode: Mode) -> None:
         self.path = path
-        found = load_squad(path)
-        self.data, self.alignment = found.data, found.alignment
+        squad = load_squad(path)
+        self.data, self.alignment = squad.data, squad.alignment
         self.moved = 0
         self.split: list[tuple[str, str]] = []
         self._texts: dict[str, str] = {}
@@ -165,10 +165,10 @@ class RotatedAnswers:
                 raise InputError(path, f"two paragraphs have the document id {quoted(doc_id)} and different texts")
             for question in paragraph["qas"]:
                 query_id = question_id(question)
-                kept = _moved(context, text, question["answers"], cut)
-                self.moved += len(kept)
-                self.split += [(query_id, doc_id)] * (len(question["answers"]) - len(kept))
-                question["answers"] = kept
+                answers = _moved(context, text, question["answers"], cut)
+                self.moved += len(answers)
+                self.split += [(query_id, doc_id)] * (len(question["answers"]) - len(answers))
+                question["answers"] = answers
                 # SQuAD 2.0 has these beside a question without an answer: moved, but not counted.
                 plausible = question.get("plausible_answers")
                 if plausible is not None:
@@ -205,12 +205,12 @@ class RotatedAnswers:
 
 def _moved(context: str, text: str, answers: list[SquadAnswer], cut: int) -> list[SquadAnswer]:
     """The answers with their offsets in the rotated ``text``, without those that the cut splits."""
-    kept: list[SquadAnswer] = []
+    moved_answers: list[SquadAnswer] = []
     for answer in answers:
         span = moved_span(context, answer["answer_start"], answer["answer_start"] + len(answer["text"]), cut)
         if span is not None:
-            kept.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
-    return kept
+            moved_answers.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
+    return moved_answers
 
 
 def _draws(doc_ids: pl.Series, choices: Array, seed: int) -> Array:
@@ -238,7 +238,7 @@ def rotate_texts(
     if mode == "word":
         cut = _draws(table["doc_id"], count, mixed_seed(seed))
     else:
-        starts = pl.Series([sentence_starts(one) for one in words.to_list()], dtype=pl.List(pl.Int32))
+        starts = pl.Series([sentence_starts(w) for w in words.to_list()], dtype=pl.List(pl.Int32))
         drawn = _draws(table["doc_id"], starts.list.len().to_numpy(), mixed_seed(seed))
         cut = starts.list.get(pl.Series(drawn)).to_numpy()
     parts = pl.DataFrame({"text": text, "spaced": spaced, "words": words, "count": count, "cut": cut})
@@ -297,8 +297,8 @@ def rotate_collection(
     files = [f"{os.fspath(out)}.manifest.json", answers_out]
     check_apart([out, *files], [collection, answers])
     check_outputs([out, *files])
-    made = Provenance("evenrank.mitigation.rotation.rotate_collection")
-    made.add("collection", collection).add("answers", answers).ahead(True)
+    provenance = Provenance("evenrank.mitigation.rotation.rotate_collection")
+    provenance.add("collection", collection).add("answers", answers).ahead(True)
     spans = None if answers is None else RotatedAnswers(answers, seed, mode)
     with progress("documents", quiet=quiet) as advance:
         done = _rotate_into(out, collection, seed, mode, advance, spans)
@@ -309,7 +309,7 @@ def rotate_collection(
             done = spans.noted(done)
             file = stack.enter_context(atomic_path(answers_out))
             file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
-        values = {**settings, **asdict(done), "provenance": made.to_dict()}
+        values = {**settings, **asdict(done), "provenance": provenance.to_dict()}
         manifest.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     return done
 

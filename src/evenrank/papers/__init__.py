@@ -80,9 +80,9 @@ def run_experiment(
     check(needs)
     if jobs is None:
         jobs = 1 if scale == "full" else min(os.cpu_count() or 1, 8)
-    made = _inputs(Provenance("evenrank.papers.run_experiment"), needs)
+    provenance = _inputs(Provenance("evenrank.papers.run_experiment"), needs)
     figures = study.run(jobs)
-    page = replace(page_of(study, figures), provenance=_sources(made, study.folder))
+    page = replace(page_of(study, figures), provenance=_sources(provenance, study.folder))
     page.write(study.folder)
     return page
 
@@ -152,7 +152,7 @@ def _sources(made: Provenance, folder: Path) -> Provenance:
     Recorded at the end, because the steps themselves write most of these files.
     """
     made.add("settings", folder / "settings.json")
-    kept = {file for pattern in _READ for file in folder.rglob(pattern) if file.is_file()}
-    made_here = {folder / "settings.json", folder / "results.json"}
-    kept -= {file for file in kept if file in made_here or (file.parent == folder and file.suffix == ".csv")}
-    return made.add_files("collections, queries, judgements and runs", str(folder), sorted(kept))
+    files = {file for pattern in _READ for file in folder.rglob(pattern) if file.is_file()}
+    outputs = {folder / "settings.json", folder / "results.json"}
+    files -= {file for file in files if file in outputs or (file.parent == folder and file.suffix == ".csv")}
+    return made.add_files("collections, queries, judgements and runs", str(folder), sorted(files))

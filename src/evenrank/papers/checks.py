@@ -64,9 +64,9 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("data", "model"):
-            for one in getattr(self, name):
-                if not all(one.partition("=")[::2]):
-                    raise EvenrankError(f"{arg(name)}: expected NAME=PATH, found {quoted(one)}")
+            for entry in getattr(self, name):
+                if not all(entry.partition("=")[::2]):
+                    raise EvenrankError(f"{arg(name)}: expected NAME=PATH, found {quoted(entry)}")
 
     def paths(self, name: str) -> list[str]:
         """The paths of a text."""
@@ -78,7 +78,7 @@ class Options:
 
 
 def _given(entries: Sequence[str], name: str) -> list[str]:
-    return [value for key, _, value in (one.partition("=") for one in entries) if key == name]
+    return [value for key, _, value in (entry.partition("=") for entry in entries) if key == name]
 
 
 _SIZES = {"msmarco-passage": 1_057_717_952, "msmarco-qna/train": 1_112_116_929}
@@ -134,14 +134,14 @@ def need_file(
 def unused(options: Options, *read: str, texts: Sequence[str] = (), models: Sequence[str] = ()) -> list[Need]:
     """A need with a problem for each option that is given but not read: ``read`` are the names of those that are,
     ``texts`` and ``models`` the names that ``data`` and ``model`` may have."""
-    given = [
+    names = [
         field.name
         for field in fields(options)
         if field.name not in ("data", "model", *read) and getattr(options, field.name) != field.default
     ]
-    problems = [f"{arg(name)}: not used by this experiment at this scale" for name in given]
+    problems = [f"{arg(name)}: not used by this experiment at this scale" for name in names]
     for name, known in (("data", texts), ("model", models)):
-        keys = [one.partition("=")[0] for one in getattr(options, name)]
+        keys = [entry.partition("=")[0] for entry in getattr(options, name)]
         wanted = f"expected {' or '.join(known)}" if known else "this experiment at this scale has none"
         problems += [f"{arg(name)}: {wanted}, found {quoted(key)}" for key in keys if key not in known]
     return [Need(problem, "an option", problem=problem, kind="option") for problem in problems]
@@ -149,10 +149,10 @@ def unused(options: Options, *read: str, texts: Sequence[str] = (), models: Sequ
 
 def need_public(name: str, purpose: str) -> Need:
     """A data set that ``evenrank data fetch`` has; it is fetched when the experiment runs."""
-    found = public_data().get(name)
-    if found is None:
+    dataset = public_data().get(name)
+    if dataset is None:
         return Need(name, purpose, problem=f"{name}: no public data of this name ({purpose})", kind="public")
-    return Need(name, purpose, found.bytes, kind="public")
+    return Need(name, purpose, dataset.bytes, kind="public")
 
 
 def need_device(device: str) -> list[Need]:
@@ -227,8 +227,8 @@ def check(needs: Sequence[Need]) -> None:
 def described(needs: Sequence[Need], trainings: int, disk: int, time: str) -> list[str]:
     """Lines: everything that was found, with sizes, and what the run takes: trainings, bytes of disk, and the time in
     words, with the machine."""
-    found = [need for need in needs if not need.problem]
-    lines = [f"{need.name}: {need.purpose}{'' if need.size is None else f', {_size(need.size)}'}" for need in found]
+    available = [need for need in needs if not need.problem]
+    lines = [f"{need.name}: {need.purpose}{'' if need.size is None else f', {_size(need.size)}'}" for need in available]
     trained = f"{trainings} trainings, " if trainings else ""
     return [*lines, f"this run: {trained}about {_size(disk)} of disk, {time}"]
 

@@ -167,14 +167,14 @@ class Check:
                 return None
             tests = [(self.difference(figures, self.factor), -effect if self.sign == "<" else effect)]
             alpha = (1 - DIFFERENT) / 2
-        known = [(test, one, apart) for test, apart in tests if (one := test.estimate) is not None]
+        known = [(test, mean, apart) for test, apart in tests if (mean := test.estimate) is not None]
         if len(known) < len(tests):
             return None
-        shown = sum(power(one, apart, alpha) for _, one, apart in known) - (len(known) - 1)
-        needed = [queries_to_decide(apart, one.se, test.n, alpha) if apart > 0 else None for test, one, apart in known]
+        shown = sum(power(mean, apart, alpha) for _, mean, apart in known) - (len(known) - 1)
+        needed = [queries_to_decide(apart, m.se, test.n, alpha) if apart > 0 else None for test, m, apart in known]
         unit = figures.as_estimate(tests[0][0], self.figure).unit
-        whole = None if None in needed else max(one for one in needed if one is not None)
-        return Power(max(0.0, shown), tests[0][0].n, unit, whole)
+        n_needed = None if None in needed else max(n for n in needed if n is not None)
+        return Power(max(0.0, shown), tests[0][0].n, unit, n_needed)
 
     def expected(self, figures: Figures, published: Published) -> float | None:
         """What left − factor × right would be here with the published effect.
@@ -182,7 +182,7 @@ class Check:
         Of two systems the published difference relative to the published right figure, at the level of the right
         system here; of a system and a number their published distance. None where the paper has no figures for it.
         """
-        left, right = (self._printed(one, published) for one in (self.left, self.right))
+        left, right = (self._printed(term, published) for term in (self.left, self.right))
         if left is None or right is None or self.sign in ("=", "~"):
             return None
         effect = left - self.factor * right
@@ -220,10 +220,10 @@ class Power:
 
     def said(self) -> str:
         """As words."""
-        given = {"power": self.value, "n": counted(self.n, singular(self.unit))}
+        values = {"power": self.value, "n": counted(self.n, singular(self.unit))}
         if self.value >= ENOUGH or self.needed is None:
-            return _PHRASES.text("power", **given)
-        return _PHRASES.text("weak", **given, needed=counted(self.needed, singular(self.unit)))
+            return _PHRASES.text("power", **values)
+        return _PHRASES.text("weak", **values, needed=counted(self.needed, singular(self.unit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +255,11 @@ class Effect:
         return number_of(self.estimate)
 
     def __str__(self) -> str:
-        said = {"what": self.what, "estimate": self.estimate, "n": self.n}
+        values = {"what": self.what, "estimate": self.estimate, "n": self.n}
         ends = self.estimate.ci95
         if self.published is None or ends is None or ends[0] <= self.published <= ends[1]:
-            return _PHRASES.text("compared", **said)
-        return _PHRASES.text("excluded", **said, published=self.published)
+            return _PHRASES.text("compared", **values)
+        return _PHRASES.text("excluded", **values, published=self.published)
 
 
 def number_of(estimate: Estimate) -> str:
@@ -374,13 +374,13 @@ class Claim:
             if not any(check.lacking(figures) for check in self.checked(model)[0])
         }
         models = put or models
-        made = [self.checked(model) for model in (models if each else [""])]
-        verdicts = [_supported(figures, checks, floors) for checks, floors in made]
-        checks = list(dict.fromkeys(check for checks, _ in made for check in checks))
+        pairs = [self.checked(model) for model in (models if each else [""])]
+        verdicts = [_supported(figures, checks, floors) for checks, floors in pairs]
+        checks = list(dict.fromkeys(check for checks, _ in pairs for check in checks))
         published = published_of(self.paper)
         effects = [check.effect(figures, published) for check in checks]
         # Of evenrank's own lines there is no published effect.
-        powers = [one for check in checks if self.where and (one := check.power(figures, published)) is not None]
+        powers = [value for check in checks if self.where and (value := check.power(figures, published)) is not None]
         return Decided(
             self,
             one_of(*verdicts) if self.some else every(*verdicts),
@@ -398,10 +398,10 @@ def _supported(figures: Figures, checks: Sequence[Check], floors: Sequence[Check
     if not below:
         return verdict
     lacking = [
-        f"{one.left} above BM25 ({one.figure})"
-        if one.right == "BM25"
-        else f"{one.figure}: {one.left} {one.sign} {one.right}"
-        for one in below
+        f"{floor.left} above BM25 ({floor.figure})"
+        if floor.right == "BM25"
+        else f"{floor.figure}: {floor.left} {floor.sign} {floor.right}"
+        for floor in below
     ]
     return Verdict("undecided", tuple(dict.fromkeys(lacking)))
 
@@ -431,9 +431,9 @@ class Decided:
         parts.append(self.known.said() if self.known else "")
         figures = [part for part in parts if part]
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
-        said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
+        values: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
         key, subject = "claim" if figures else "bare", f"{claim.key} ({claim.paper})"
-        return _PHRASES.finding(key, subject, _LEVELS[state], None, "detail", **said)
+        return _PHRASES.finding(key, subject, _LEVELS[state], None, "detail", **values)
 
     @property
     def said_of(self) -> str:
@@ -462,14 +462,14 @@ def of_paper(folder: str, paper: str) -> dict[str, Any]:
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _frozen(one) for name, one in value.items()}
+        return {name: _frozen(v) for name, v in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def base_of(paper: str, system: str) -> str:
     """What a ranker was before, of which it may be a ruin, by the file's ``bases``; "" for none."""
     patterns = of_paper("claims", paper).get("bases", {}).items()
-    return next((found.expand(base) for pattern, base in patterns if (found := re.fullmatch(pattern, system))), "")
+    return next((match.expand(base) for pattern, base in patterns if (match := re.fullmatch(pattern, system))), "")
 
 
 @cache
@@ -504,7 +504,7 @@ def decided_claims(
         return replace(effect, what=what)
 
     decided = (claim.decided(figures, models, scale) for claim in claims_of(paper))
-    return tuple(replace(one, effects=tuple(map(called, one.effects))) for one in decided)
+    return tuple(replace(d, effects=tuple(map(called, d.effects))) for d in decided)
 
 
 @cache

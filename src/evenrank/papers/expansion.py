@@ -123,8 +123,8 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
                 problem = f"{arg.debiased_vectors}: {arg.vectors} has to name the same vectors before debiasing"
                 needs.append(Need("vectors", "word vectors before debiasing", problem=problem, kind="option"))
         for option, read in {"definitional": read_sets, "equalize": read_sets, "specific": read_word_list}.items():
-            if (given := getattr(options, option)) is not None:
-                needs.append(need_file(given, "word sets", option, read))
+            if (path := getattr(options, option)) is not None:
+                needs.append(need_file(path, "word sets", option, read))
         return needs
 
     def trainings(self) -> int:
@@ -182,23 +182,23 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
         if not (home / "bm25" / "index.json").is_file():
             evenrank.build_index(text.collection, out=home / "bm25", rm3=True, quiet=True)
         index, (before, after) = evenrank.open_index(home / "bm25"), self.vectors(seed)
-        biased, debiased = (evenrank.expand(text.queries, vectors=one, k=settings.k) for one in (before, after))
-        asked = {REGULAR: text.queries, BIASED: biased.expanded(), DEBIASED: debiased.expanded()}
-        runs, found = dict[str, Run](), Figures(settings.same_queries)
-        for name, queries in asked.items():
+        biased, debiased = (evenrank.expand(text.queries, vectors=v, k=settings.k) for v in (before, after))
+        searches = {REGULAR: text.queries, BIASED: biased.expanded(), DEBIASED: debiased.expanded()}
+        runs, figures = dict[str, Run](), Figures(settings.same_queries)
+        for name, queries in searches.items():
             run = runs[name] = index.search(queries, settings.depth, rm3=settings.rm3, name=name, quiet=True)
             run.table.write_parquet(home / f"{name}.parquet")
-            add_measured(found, seed, run, text, runs[REGULAR], ("random",) if name == REGULAR else ())
+            add_measured(figures, seed, run, text, runs[REGULAR], ("random",) if name == REGULAR else ())
         for vectors, when in zip(common_words(before, after), (BEFORE, AFTER), strict=True):
-            self._analogies(found, seed, vectors, when)
+            self._analogies(figures, seed, vectors, when)
         direction = bias_subspace(before, self.sets.definitional).basis[0]
         for vectors, expanded, name in ((before, biased, BIASED), (after, debiased, DEBIASED)):
-            self._lean(found, seed, vectors, expanded, direction, name)
+            self._lean(figures, seed, vectors, expanded, direction, name)
         biased.changes(debiased).write_parquet(home / "changes.parquet")
-        known = [len(one.words) for one in (before, after)]
+        known = [len(v.words) for v in (before, after)]
         counts = {"words": known, "missing": biased.missing.height, "unexpanded": len(biased.unexpanded)}
         write_text(home / "counts.json", json.dumps(counts))
-        found.write(home / "searched-values.parquet")
+        figures.write(home / "searched-values.parquet")
 
     def _analogies(self, figures: Figures, seed: int, vectors: Vectors, when: str) -> None:
         """He : b :: she : ?, of occupations (biased) and of words for one gender (appropriate)."""
@@ -207,12 +207,12 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
         pairs = [of for of in sets.equalize if len(of) == 2 and {*of} <= known and of[1] != FROM]
         kinds = {
             "biased": [occupation for occupation in sets.occupations if occupation in known],
-            "appropriate": [one for _, one in pairs],
+            "appropriate": [word for _, word in pairs],
         }
-        for kind, asked in kinds.items():
-            if asked and known >= {FROM, TO}:
-                ids, system = [f"{kind}: {one}" for one in asked], f"{kind} analogies {when}"
-                for figure, values in answers(vectors, asked).items():
+        for kind, words in kinds.items():
+            if words and known >= {FROM, TO}:
+                ids, system = [f"{kind}: {w}" for w in words], f"{kind} analogies {when}"
+                for figure, values in answers(vectors, words).items():
                     figures.add(figure, system, seed, ids, values, "analogies")
 
     def _lean(
@@ -240,16 +240,16 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
             name: Run.from_table(pl.read_parquet(self.shared(seed) / f"{name}.parquet"), name)
             for name in (REGULAR, BIASED, DEBIASED)
         }
-        found = Figures(settings.same_queries)
+        figures = Figures(settings.same_queries)
         for objective, (label, expanded) in product(settings.objectives, FUSED.items()):
             name = label if objective == settings.objectives[0] else f"{label}, tuned for {objective}"
             both, folds = [runs[REGULAR], runs[expanded]], settings.folds
             done = evenrank.tune(both, qrels=text.qrels, measure=objective, folds=folds, seed=seed, name=name)
             weights = np.array([fold.weights[0] for fold in done.folds])
-            add_measured(found, seed, done.run, text, runs[REGULAR])
-            found.add("λ", name, seed, [f"fold {number}" for number in range(folds)], weights, "folds")
-            found.add("deviation of λ", name, seed, ["folds"], np.array([weights.std(ddof=1)]))
-        found.write(file)
+            add_measured(figures, seed, done.run, text, runs[REGULAR])
+            figures.add("λ", name, seed, [f"fold {number}" for number in range(folds)], weights, "folds")
+            figures.add("deviation of λ", name, seed, ["folds"], np.array([weights.std(ddof=1)]))
+        figures.write(file)
 
     def recovered(self, seed: int) -> None:
         """Whether clusters and SVMs find the side of the most biased words, before and after debiasing."""
@@ -259,14 +259,14 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
         both = common_words(*self.vectors(seed))
         direction = bias_subspace(both[0], self.sets.definitional).basis[0]
         sides = most_biased(both[0], direction, self._neutral(both[0]), settings.biased_words)
-        found = Figures(settings.same_queries)
+        figures = Figures(settings.same_queries)
         if len(sides[0]) >= LEAST:
             words = [both[0].words[row] for row in np.concatenate(sides)]
             for when, vectors in zip((BEFORE, AFTER), both, strict=True):
                 of_word = recovery(vectors, sides, train=settings.svm_words, seed=seed).of_word
                 for figure, key in RECOVERED.items():
-                    found.add(figure, when, seed, words, of_word[key], "words")
-        found.write(file)
+                    figures.add(figure, when, seed, words, of_word[key], "words")
+        figures.write(file)
 
     # --- figures --------------------------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
         of = {name: [figures.values[name, system][seed] for system in (BIASED, DEBIASED)] for name in MEASURES}
         judged = table.filter(pl.col("query_id").is_in(list(of["MAP"][0])))
         return judged.with_columns(
-            pl.Series(name, [both[0][one] - both[1][one] for one in judged["query_id"]], pl.Float64)
+            pl.Series(name, [both[0][query] - both[1][query] for query in judged["query_id"]], pl.Float64)
             for name, both in of.items()
         )
 
@@ -316,7 +316,7 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
         printed = {line["query"]: line for line in published_rows("expansion_table2")} if full else {}
         rows: list[tuple[object, ...]] = []
         for query, before, after, ap, p30 in listed.head(MOST).iter_rows():
-            words = ("; ".join(sorted({*one} - {*other})) for one, other in ((before, after), (after, before)))
+            words = ("; ".join(sorted({*own} - {*other})) for own, other in ((before, after), (after, before)))
             rows.append((texts[query], *words, ap, p30, *_published(printed.pop(texts[query].lower(), None))))
         for text, line in printed.items():
             rows.append((text, line["biased_term"], line["debiased_term"], None, None, *_published(line)))
@@ -382,8 +382,8 @@ def common_words(before: Vectors, after: Vectors) -> tuple[Vectors, Vectors]:
     if before.words == after.words:
         return before, after
     row_of = {word: row for row, word in enumerate(after.words)}
-    kept = before.keep(row_of.keys())
-    return kept, Vectors(kept.words, after.matrix[[row_of[word] for word in kept.words]])
+    common = before.keep(row_of.keys())
+    return common, Vectors(common.words, after.matrix[[row_of[word] for word in common.words]])
 
 
 def answers(vectors: Vectors, asked: Sequence[str]) -> dict[str, Array]:
@@ -392,8 +392,8 @@ def answers(vectors: Vectors, asked: Sequence[str]) -> dict[str, Array]:
     row_of = {word: row for row, word in enumerate(vectors.words)}
     of = np.array([row_of[word] for word in asked])
     he, she = (np.full(len(of), row_of[word]) for word in (FROM, TO))
-    found, cosine, own = _answer(vectors, he, of, she)
-    back, _, _ = _answer(vectors, she, found, he)
+    answer, cosine, own = _answer(vectors, he, of, she)
+    back, _, _ = _answer(vectors, she, answer, he)
     return {COSINE: cosine, BACK: (back == of).astype(float), ASKED: own.astype(float)}
 
 

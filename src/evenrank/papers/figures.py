@@ -37,14 +37,14 @@ def influence(first: Array, second: Array) -> Array:
     >>> influence(np.array([0.5, np.nan, 0.7]), np.array([0.2, 0.4, np.nan])).mean().round(12)
     0.3
     """
-    known = [~np.isnan(one) for one in (first, second)]
-    if not all(one.any() for one in known):
+    known = [~np.isnan(values) for values in (first, second)]
+    if not all(mask.any() for mask in known):
         return np.full(len(first), np.nan)
-    means = [one[there].mean() for one, there in zip((first, second), known, strict=True)]
-    found = np.full(len(first), means[0] - means[1])
-    for one, there, mean, sign in zip((first, second), known, means, (1, -1), strict=True):
-        found[there] += sign * len(first) * (one[there] - mean) / there.sum()
-    return found
+    means = [values[there].mean() for values, there in zip((first, second), known, strict=True)]
+    influences = np.full(len(first), means[0] - means[1])
+    for values, there, mean, sign in zip((first, second), known, means, (1, -1), strict=True):
+        influences[there] += sign * len(first) * (values[there] - mean) / there.sum()
+    return influences
 
 
 def ratio_values(first: Array, second: Array) -> Array:
@@ -55,8 +55,8 @@ def ratio_values(first: Array, second: Array) -> Array:
     0.5
     """
     ratio = first.mean() / second.mean()
-    found: Array = ratio + (first - ratio * second) / second.mean()
-    return found
+    values: Array = ratio + (first - ratio * second) / second.mean()
+    return values
 
 
 EXACT = "counts"
@@ -113,23 +113,23 @@ class Figures:
     @classmethod
     def read(cls, file: Path) -> Figures:
         """The figures of such a file."""
-        found = cls(pl.read_parquet_metadata(file)["same_queries"] == "True")
+        figures = cls(pl.read_parquet_metadata(file)["same_queries"] == "True")
         names = ["figure", "system", "seed", "unit"]
         for (figure, system, seed, unit), rows in pl.read_parquet(file).group_by(names, maintain_order=True):
-            found.add(
+            figures.add(
                 str(figure), str(system), int(str(seed)), rows["id"].to_list(), rows["value"].to_numpy(), str(unit)
             )
-        return found
+        return figures
 
     def only(self, wanted: Collection[tuple[str, str]]) -> Figures:
         """Those of the wanted figures of systems."""
-        kept = {name: values for name, values in self.values.items() if name in wanted}
-        return Figures(self.same_queries, kept, {figure: self.units.get(figure, "queries") for figure, _ in kept})
+        subset = {name: values for name, values in self.values.items() if name in wanted}
+        return Figures(self.same_queries, subset, {figure: self.units.get(figure, "queries") for figure, _ in subset})
 
     def has(self, figure: str, system: str) -> bool:
         """Whether there is a value."""
         return any(
-            not np.isnan(value) for one in self.values.get((figure, system), {}).values() for value in one.values()
+            not np.isnan(value) for by_id in self.values.get((figure, system), {}).values() for value in by_id.values()
         )
 
     def systems(self, figure: str) -> list[str]:
@@ -143,7 +143,7 @@ class Figures:
         for seed, values in first.items():
             if all(seed in other for other in others):
                 ids = [name for name in values if all(name in other[seed] for other in others)]
-                yield seed, ids, [np.array([one[seed][name] for name in ids]) for one in (first, *others)]
+                yield seed, ids, [np.array([by_seed[seed][name] for name in ids]) for by_seed in (first, *others)]
 
     def mean(self, figure: str, system: str) -> float:
         """The mean over seeds of the mean over queries."""
@@ -171,29 +171,29 @@ class Figures:
         absolute figure |mean| of a system, less that of another one or a constant, by :func:`size_test`.
         """
         if self.units.get(figure) == EXACT:
-            total = constant + sum(weight * self.mean(figure, one) for one, weight in weights.items())
+            total = constant + sum(weight * self.mean(figure, system) for system, weight in weights.items())
             return RandomEffects(total, MeanEstimate(total, 0.0, 1.0), None, 0, 1)
-        known = {one: self.values[figure, one] for one in weights}
-        seeds = [seed for seed in next(iter(known.values())) if all(seed in one for one in known.values())]
-        ids = {one: {key for seed in seeds for key in known[one][seed]} for one in weights}
+        known = {system: self.values[figure, system] for system in weights}
+        seeds = [seed for seed in next(iter(known.values())) if all(seed in by_seed for by_seed in known.values())]
+        ids = {system: {key for seed in seeds for key in known[system][seed]} for system in weights}
         if len(weights) > 1 and not set.intersection(*ids.values()):
             return self._apart(known, weights, constant, seeds)
         every = sorted(set.union(*ids.values())) if self.same_queries else None
-        columns = {one: list[Array]() for one in weights}
+        columns = {system: list[Array]() for system in weights}
         for seed in seeds:
             names = every if every is not None else list(next(iter(known.values()))[seed])
             for system, column in columns.items():
                 column.append(np.array([known[system][seed].get(name, np.nan) for name in names]))
         if size:
             first, *second = columns.values()
-            other = second[0] if second else [np.full(len(one), -constant) for one in first]
+            other = second[0] if second else [np.full(len(values), -constant) for values in first]
             factor = -weights[list(columns)[1]] if second else 1.0
             return size_test(first, other, factor, same_queries=self.same_queries)
-        found = [
-            sum((weights[one] * column[place] for one, column in columns.items()), np.full(len(some), constant))
+        totals = [
+            sum((weights[system] * column[place] for system, column in columns.items()), np.full(len(some), constant))
             for place, some in enumerate(next(iter(columns.values())))
         ]
-        return random_effects_test(found, same_queries=self.same_queries)
+        return random_effects_test(totals, same_queries=self.same_queries)
 
     @staticmethod
     def _apart(
@@ -204,17 +204,17 @@ class Figures:
     ) -> RandomEffects:
         """Of systems with other queries each: a query's mean over seeds is one value; from five on with V_seeds."""
         samples = []
-        for one in known.values():
+        for by_seed in known.values():
             of_query = defaultdict[str, list[float]](list)
-            for values in one.values():
+            for values in by_seed.values():
                 for query, value in values.items():
                     if not np.isnan(value):
                         of_query[query].append(value)
             samples.append(np.array([np.mean(values) for values in of_query.values()]))
-        found = combined_estimate(samples, list(weights.values()))
-        found = replace(found, value=found.value + constant)
+        mean = combined_estimate(samples, list(weights.values()))
+        mean = replace(mean, value=mean.value + constant)
         queries = sum(map(len, samples))
         if len(seeds) >= LEAST_SEEDS:
-            means = [sum(w * np.nanmean([*known[one][seed].values()]) for one, w in weights.items()) for seed in seeds]
-            return of_trainings(found.value, np.array(means), found.se**2, queries)
-        return RandomEffects(found.value, found, p_two_sided(found) if found.se else None, len(seeds), queries)
+            means = [sum(w * np.nanmean([*known[s][seed].values()]) for s, w in weights.items()) for seed in seeds]
+            return of_trainings(mean.value, np.array(means), mean.se**2, queries)
+        return RandomEffects(mean.value, mean, p_two_sided(mean) if mean.se else None, len(seeds), queries)

@@ -148,8 +148,8 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         text, sizes = msmarco(), settings.sizes
         (annotated,) = evenrank.fetch("queries-gender-annotated", out=home)
         (lexicon,) = evenrank.fetch("gender-representative", out=home)
-        asked = text.queries.join(neutral_queries(str(annotated)).select("query_id"), on="query_id", how="semi")
-        drawn = draw(asked, {name: sizes[name] for name in ("train", "dev", "test")}, 0)
+        queries = text.queries.join(neutral_queries(str(annotated)).select("query_id"), on="query_id", how="semi")
+        drawn = draw(queries, {name: sizes[name] for name in ("train", "dev", "test")}, 0)
         others = text.queries.join(pl.concat(drawn.values()), on="query_id", how="anti", maintain_order="left")
         drawn |= draw(others, {name: sizes[name] for name in ("dpr", "dpr_dev")}, 0)
         lists = Lists(text.collection, home, None, **settings.first_stage)
@@ -237,8 +237,8 @@ class IBBRStudy(Study[IBBRSettings, Data]):
 
     def _best(self, model: str) -> dict[str, str]:
         """By row the best weight of each term; where no weight qualified, there is no best row."""
-        found = {f"{term} best": self.best(model, term) for term in self.settings.weights}
-        return {row: arm for row, arm in found.items() if arm != "none"}
+        arms = {f"{term} best": self.best(model, term) for term in self.settings.weights}
+        return {row: arm for row, arm in arms.items() if arm != "none"}
 
     def _clicked(self, model: str) -> dict[str, str]:
         """By row those with other clicks: without a term, and with the weights that are best with the clicks of all."""
@@ -316,12 +316,12 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         term, _, weight = arm.rpartition(" ")
         if term not in TERMS:
             return None
-        found: dict[str, object] = {**TERMS[term], "weight": weight if weight == "auto" else float(weight)}
+        section: dict[str, object] = {**TERMS[term], "weight": weight if weight == "auto" else float(weight)}
         if weight == "auto":
-            found["rate"] = self.settings.auto_rate
+            section["rate"] = self.settings.auto_rate
         if data.groups != {"lexicon": LEXICON}:
-            found["attributes"] = [dict(data.groups)]
-        return found
+            section["attributes"] = [dict(data.groups)]
+        return section
 
     def baseline(self, name: str) -> Run:
         """A kernel ranker of Table 2, first seed."""
@@ -334,12 +334,12 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         """The row of the weight that the first seed's development queries choose; "none" if none qualifies."""
         figures, weights = self.grid_figures(model), self.settings.weights[term]
         names = [f"{model} {term} {weight:g}" for weight in weights]
-        found = best_weight(
+        index = best_weight(
             [figures.mean("MRR (dev)", name) for name in names],
             [abs(figures.mean(f"{DELTA} (dev)", name)) for name in names],
             figures.mean("MRR (dev)", f"{model} none"),
         )
-        return "none" if found is None else f"{term} {weights[found]:g}"
+        return "none" if index is None else f"{term} {weights[index]:g}"
 
     # --- figures --------------------------------------------------------------------------------------------------
 
@@ -349,9 +349,9 @@ class IBBRStudy(Study[IBBRSettings, Data]):
             seed, settings = self.settings.seeds[0], self.settings
             figures = Figures(settings.same_queries)
             arms = ["none", "blind", *self._weighed[1:]]
-            found = {arm: self.arm(seed, model, arm) for arm in arms}
+            arm_runs = {arm: self.arm(seed, model, arm) for arm in arms}
             for division in self.divisions:
-                runs = {f"{model} {arm}": found[arm][division]["dev"] for arm in arms}
+                runs = {f"{model} {arm}": arm_runs[arm][division]["dev"] for arm in arms}
                 data = self.data(seed, division=division)
                 names = {"MRR": "RR", DELTA: ""}
                 self.measure(figures, seed, data.parts["dev"], runs, names, " (dev)", **data.groups)
@@ -372,9 +372,9 @@ class IBBRStudy(Study[IBBRSettings, Data]):
                 rows = {**{arm: arm for arm in self._rows}, **self._best(model), **self._clicked(model)}
                 if settings.dev_weight:
                     rows["TS dev"] = rows.pop(f"TS {settings.dev_weight:g}")
-                found = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
-                runs |= {f"{model} {row}": one["test"] for row, one in found.items()}
-                runs |= self._shifted(model, data, found["none"])
+                row_runs = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
+                runs |= {f"{model} {row}": splits["test"] for row, splits in row_runs.items()}
+                runs |= self._shifted(model, data, row_runs["none"])
             if seed == settings.seeds[0] and division == 0 and settings.scale != "real":
                 runs |= {name: self.baseline(name) for name in settings.baselines}
             if settings.scale == "tiny" or (settings.scale == "full" and seed == settings.seeds[0]):
@@ -394,7 +394,7 @@ class IBBRStudy(Study[IBBRSettings, Data]):
             figures.values.update(self.grid_figures(model).values)
         for name, parts in {"DPR": ("dpr", "dpr_dev", ""), "Fairness": ("train", "dev", "test")}.items():
             known = self.data(settings.seeds[0]).parts
-            counts = {key: known[one].count for key, one in zip(_SPLITS, parts, strict=True) if one in known}
+            counts = {key: known[part].count for key, part in zip(_SPLITS, parts, strict=True) if part in known}
             for key, count in ({**counts, "total": sum(counts.values())} if counts else {}).items():
                 figures.add(key, name, 0, ["all"], np.array([float(count)]), EXACT)
         return figures
@@ -416,9 +416,9 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         dev, test = data.parts["dev"], data.parts["test"]
         ids = pl.concat([none["dev"].table["doc_id"], none["test"].table["doc_id"]])
         side = sides(test.collection, ids, **data.groups)
-        whole = offset_of(none["dev"], read_qrels(dev.qrels), side)
-        found = {f"{model} shift × 0.5": whole / 2, f"{model} shift": whole}
-        return {name: shifted(none["test"], side, offset) for name, offset in found.items()}
+        full_offset = offset_of(none["dev"], read_qrels(dev.qrels), side)
+        offsets = {f"{model} shift × 0.5": full_offset / 2, f"{model} shift": full_offset}
+        return {name: shifted(none["test"], side, offset) for name, offset in offsets.items()}
 
     def noted(self) -> Mapping[str, object]:
         """The best weights."""
@@ -429,7 +429,7 @@ class IBBRStudy(Study[IBBRSettings, Data]):
     def drawings(self) -> list[Drawing]:
         """How none's loss, MRR and ΔA-PRF went in training, so that a reader sees whether it converged."""
         names = {"rank_loss": "loss in training", "eval_validation": "validation MRR", "eval_delta_aprf_gender": DELTA}
-        found = []
+        curves = []
         for model in self.settings.models:
             file = self.home(self.settings.seeds[0]) / f"{model}-none" / "log.jsonl"
             rows = [
@@ -440,8 +440,8 @@ class IBBRStudy(Study[IBBRSettings, Data]):
             ]
             if rows:
                 title = f"{model} none in training"
-                found.append(curve(title, title, rows, "step", "The first seed's training on the fairness queries."))
-        return found
+                curves.append(curve(title, title, rows, "step", "The first seed's training on the fairness queries."))
+        return curves
 
 
 def _clicked(clicks: str) -> str:
@@ -471,20 +471,20 @@ def _agreement(figures: Figures, weighed: Figures, arms: Mapping[str, list[str]]
     """Of each seed Spearman's correlation, over the runs of all weights, of how |ΔA-PRF| and |RaB@5| change: the mean
     over the models."""
     for seed in seeds:
-        found = []
+        correlations = []
         for model, runs in arms.items():
             sizes = [
                 [abs(np.nanmean([*weighed.values[figure, f"{model} {arm}"][seed].values()])) for arm in runs]
                 for figure in (DELTA, "RaB@5")
             ]
-            changes = [[size - one[0] for size in one[1:]] for one in sizes]
-            found.append(pl.select(pl.corr(*map(pl.Series, changes), method="spearman")).item())
-        figures.add(_AGREEMENT, "all weights", seed, ["weights"], np.array([np.mean(found)]), "trainings")
+            changes = [[size - row[0] for size in row[1:]] for row in sizes]
+            correlations.append(pl.select(pl.corr(*map(pl.Series, changes), method="spearman")).item())
+        figures.add(_AGREEMENT, "all weights", seed, ["weights"], np.array([np.mean(correlations)]), "trainings")
 
 
 def shifted(run: Run, side: Mapping[str, int], offset: float) -> Run:
     """The run with ``offset / 2`` taken from every male passage's score and added to every female one's."""
-    of = np.array([side.get(one, 0) for one in run.table["doc_id"]])
+    of = np.array([side.get(doc_id, 0) for doc_id in run.table["doc_id"]])
     scores = run.table["score"].to_numpy() - offset / 2 * of
     table = run.table.select("query_id", "doc_id").with_columns(score=pl.Series(scores))
     return Run.from_table(table, run.name)
@@ -492,7 +492,7 @@ def shifted(run: Run, side: Mapping[str, int], offset: float) -> Run:
 
 def offset_of(run: Run, qrels: pl.DataFrame, side: Mapping[str, int]) -> float:
     """The least offset that brings ΔA-PRF to 0 (negative where female passages win more often)."""
-    table = run.table.with_columns(side=pl.Series([float(side.get(one, 0)) for one in run.table["doc_id"]]))
+    table = run.table.with_columns(side=pl.Series([float(side.get(doc_id, 0)) for doc_id in run.table["doc_id"]]))
     judged = qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id", clicked=pl.lit(True))
     marked = table.join(judged, on=["query_id", "doc_id"], how="left", maintain_order="left")
     rows = marked.select("query_id", "score", "side", clicked=pl.col("clicked").is_not_null())

@@ -114,14 +114,14 @@ class PositionStudy(Study[PositionSettings, Collection]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> PositionSettings:
         """The settings of a scale."""
-        found = stated("position", scale, options)
+        values = stated("position", scale, options)
         if scale == "tiny":
-            found["planted"] = {name: evenrank.SyntheticConfig(**one) for name, one in found["planted"].items()}
-            for name in found["few"]:
-                found["rankers"][name]["training"]["precision"] = cpu_precision()
-        elif scale == "full" and (given := options.ranker(KERNEL, "")):
-            found["rankers"][KERNEL]["ranker"]["model"] = found["models"][KERNEL] = given
-        return PositionSettings(**found)
+            values["planted"] = {name: evenrank.SyntheticConfig(**config) for name, config in values["planted"].items()}
+            for name in values["few"]:
+                values["rankers"][name]["training"]["precision"] = cpu_precision()
+        elif scale == "full" and (model := options.ranker(KERNEL, "")):
+            values["rankers"][KERNEL]["ranker"]["model"] = values["models"][KERNEL] = model
+        return PositionSettings(**values)
 
     def own_needs(self) -> list[Need]:
         """TK's word vectors at ``full``, a device at ``real``."""
@@ -177,8 +177,8 @@ class PositionStudy(Study[PositionSettings, Collection]):
         if name not in settings.collections:
             return Collection(texts, answers, {}, first)
         if settings.longest is not None:
-            whole = pl.concat(list(scan_collection(real.text.collection)))
-            long = whole.filter(pl.col("text").str.split(" ").list.len() > settings.longest)
+            passages = pl.concat(list(scan_collection(real.text.collection)))
+            long = passages.filter(pl.col("text").str.split(" ").list.len() > settings.longest)
             cut = real.places.join(long, on="doc_id", how="semi")
             first = first.join(cut, on="query_id", how="anti", maintain_order="left")
         assert settings.early is not None
@@ -209,7 +209,7 @@ class PositionStudy(Study[PositionSettings, Collection]):
         if name == BIASED:
             text = msmarco()
             names = {"train": "train/judged", "valid": "dev/small", "test": "dev/judged"}
-            tables = {part: msmarco((one,)).queries for part, one in names.items()}
+            tables = {part: msmarco((split,)).queries for part, split in names.items()}
             # The test queries are those of dev that do not validate.
             tables["test"] = tables["test"].join(tables["valid"], on="query_id", how="anti", maintain_order="left")
             collection, qrels, answers = text.collection, text.qrels, ANSWERS
@@ -229,9 +229,9 @@ class PositionStudy(Study[PositionSettings, Collection]):
 
     def _squad(self, home: Path) -> tuple[str, pl.DataFrame, str, dict[str, pl.DataFrame]]:
         """SQuAD 2.0 with the official split: 5,000 training questions, drawn by article, validate."""
-        given = squad_files(self.settings.options, self.folder)
+        files = squad_files(self.settings.options, self.folder)
         if not (home / "counts.json").is_file():
-            evenrank.write_squad_collection(given, out=home, validation=self.settings.sizes[OTHER]["valid"])
+            evenrank.write_squad_collection(files, out=home, validation=self.settings.sizes[OTHER]["valid"])
         tables = {part: read_queries(home / f"queries.{part}.tsv") for part in ("train", "valid", "test")}
         text = Text.of(home)
         return text.collection, text.qrels, str(home / "answers.json"), tables
@@ -277,8 +277,8 @@ class PositionStudy(Study[PositionSettings, Collection]):
         the original after one of the first collection."""
         data, recipe = self.data(seed, name, division=division), self._recipe(seed, model, name, training, division)
         tests = VERSIONS if training in VERSIONS else (ORIGINAL,)
-        asked = data.parts.get("asked", data.parts["test"])
-        parts = {version: replace(asked, collection=data.texts[version]) for version in tests}
+        part = data.parts.get("asked", data.parts["test"])
+        parts = {version: replace(part, collection=data.texts[version]) for version in tests}
         folder = self._name(model, name, training, division)
         if model in self.settings.zero_shot:
             return self.kept_runs(seed, folder, lambda: self.untrained(recipe["ranker"]), parts)
@@ -303,14 +303,14 @@ class PositionStudy(Study[PositionSettings, Collection]):
         shorter = settings.shorter.get(model) if name == OTHER else None
         steps = {} if shorter is None else {"max_steps": shorter, "evaluate_every": max(1, shorter // 3)}
         wanted = {**wanted, "ranker": ranker, "training": {**wanted["training"], **steps}}
-        given = {"collection": data.texts[version], "queries": train.queries, "depth": depth, **lists}
-        found = self.recipe(seed, wanted, given)
+        section = {"collection": data.texts[version], "queries": train.queries, "depth": depth, **lists}
+        recipe = self.recipe(seed, wanted, section)
         if not in_memory(ranker):
             valid = data.parts["valid"]
             files = {"queries": valid.queries, "qrels": valid.qrels, "run": valid.run, "depth": depth}
-            depths = [one for one in settings.depths if one < depth]
-            found["validation"] = {**files, **({"depths": [*depths, depth]} if depths else {})}
-        return found
+            depths = [d for d in settings.depths if d < depth]
+            recipe["validation"] = {**files, **({"depths": [*depths, depth]} if depths else {})}
+        return recipe
 
     # --- figures --------------------------------------------------------------------------------------------------
 
@@ -325,9 +325,9 @@ class PositionStudy(Study[PositionSettings, Collection]):
                     runs |= self._runs(seed, model, name, division)
             for part, suffix, measures in (("test", "", MEASURES), ("late", LATE, {"nDCG@10": "nDCG@10"})):
                 if part in data.parts:
-                    asked = read_queries(data.parts[part].queries).select("query_id")
+                    queries = read_queries(data.parts[part].queries).select("query_id")
                     tested = {
-                        row: Run.from_table(run.table.join(asked, "query_id", "semi", maintain_order="left"), row)
+                        row: Run.from_table(run.table.join(queries, "query_id", "semi", maintain_order="left"), row)
                         for row, run in runs.items()
                     }
                     self.measure(figures, seed, data.parts[part], tested, measures, f"{suffix} on {name}")
@@ -353,8 +353,8 @@ class PositionStudy(Study[PositionSettings, Collection]):
         counts = {"documents": sum(batch.height for batch in scan_collection(every[0].texts[ORIGINAL], unique=False))}
         parts = {"train": "train", "validation": "valid", "test": "test"}
         return counts | {
-            f"{said} queries": sum(one.parts[part].count for one in every)
-            for said, part in parts.items()
+            f"{title} queries": sum(c.parts[part].count for c in every)
+            for title, part in parts.items()
             if part in every[0].parts
         }
 
@@ -363,30 +363,30 @@ class PositionStudy(Study[PositionSettings, Collection]):
         from transformers import AutoTokenizer
 
         every = [self.data(self.settings.seeds[0], name, division=division) for division in self.divisions]
-        asked = pl.concat([read_queries(one.parts["asked"].queries).select("query_id") for one in every])
-        relevant = self._real_text(name).text.qrels.join(asked, on="query_id", how="semi")
+        questions = pl.concat([read_queries(c.parts["asked"].queries).select("query_id") for c in every])
+        relevant = self._real_text(name).text.qrels.join(questions, on="query_id", how="semi")
         relevant = relevant.select("doc_id").unique(maintain_order=True)
-        for model, one in self.settings.rankers.items():
-            tokenizer = AutoTokenizer.from_pretrained(str(one["ranker"]["model"]), trust_remote_code=False)
-            length = int(str(one["ranker"]["passage_length"]))
+        for model, recipe in self.settings.rankers.items():
+            tokenizer = AutoTokenizer.from_pretrained(str(recipe["ranker"]["model"]), trust_remote_code=False)
+            length = int(str(recipe["ranker"]["passage_length"]))
             for version, collection in every[0].texts.items():
                 texts = pl.concat(list(scan_collection(collection))).join(relevant, on="doc_id", how="semi")
                 pieces = tokenizer(texts["text"].to_list(), verbose=False)["input_ids"]
-                cut = np.array([len(one) > length for one in pieces], dtype=float)
+                cut = np.array([len(piece) > length for piece in pieces], dtype=float)
                 ids = [f"{model} {version} {doc}" for doc in texts["doc_id"]]
                 figures.add("share of relevant passages cut", "all", 0, ids, cut, EXACT)
 
     def _runs(self, seed: int, model: str, name: str, division: int) -> dict[str, Run]:
         """The test runs of a model on a collection by the name of the row."""
-        found = dict[str, Run]()
+        rows = dict[str, Run]()
         for training in self._trainings(model):
             runs = self.arm(seed, model, name, training, division)
-            found |= {f"{model} {training}, {test} test": run for test, run in runs.items()}
+            rows |= {f"{model} {training}, {test} test": run for test, run in runs.items()}
         if name == OTHER and self.settings.transfer:
-            found[f"{model} {ALONE}"] = found[f"{model} {ORIGINAL}, {ORIGINAL} test"]
+            rows[f"{model} {ALONE}"] = rows[f"{model} {ORIGINAL}, {ORIGINAL} test"]
             for after in AFTER:
-                found[f"{model} {after}"] = self.arm(seed, model, name, after, division)[ORIGINAL]
-        return found
+                rows[f"{model} {after}"] = self.arm(seed, model, name, after, division)[ORIGINAL]
+        return rows
 
     def _by_place(
         self, figures: Figures, seed: int, name: str, systems: Iterable[str], places: pl.DataFrame | None
@@ -422,16 +422,16 @@ class PositionStudy(Study[PositionSettings, Collection]):
             out = Path(data.texts[ROTATED]).with_name("sentences.tsv")
             moved = out.with_suffix(".answers.json")
             if not moved.is_file():
-                given = {"answers": sources[ORIGINAL], "answers_out": moved, "mode": "sentence"}
-                evenrank.rotate_collection(data.texts[ORIGINAL], out=out, **given)  # type: ignore[arg-type]
+                options = {"answers": sources[ORIGINAL], "answers_out": moved, "mode": "sentence"}
+                evenrank.rotate_collection(data.texts[ORIGINAL], out=out, **options)  # type: ignore[arg-type]
             sources[SENTENCES] = str(moved)
         for version, source in sources.items():
             positions = evenrank.position_answers(source, annotated=not source.startswith("irds:")).positions
             table, system = positions.table, versions[version]
             if data.places is not None:
                 # The file has questions that are left out, too.
-                asked = self._real_text(name).places.select("query_id", "doc_id")
-                table = table.join(asked, on=["query_id", "doc_id"], how="semi", maintain_order="left")
+                pairs = self._real_text(name).places.select("query_id", "doc_id")
+                table = table.join(pairs, on=["query_id", "doc_id"], how="semi", maintain_order="left")
             ids = [" ".join(map(str, row)) for row in table.select("query_id", "doc_id", "answer_start").iter_rows()]
             place, words = table["position"].to_numpy(), table["tokens"].to_numpy()
             length = table["answer"].str.count_matches(r"\S+").cast(pl.Int64).to_numpy()
@@ -452,35 +452,35 @@ class PositionStudy(Study[PositionSettings, Collection]):
         pairs = wanted.get("min_pairs", 5)
         for training, model in models.items():
             words, _ = sampled_words(model, collection, passages=wanted["passages"])
-            found = term_similarity(*words, min_pairs=pairs, min_terms=wanted["min_terms"])
-            apart = float(np.nanmean(different_terms(*words)[: found.delta_max + 1]))
-            room = float(found.ats[0]) - apart
+            similarity = term_similarity(*words, min_pairs=pairs, min_terms=wanted["min_terms"])
+            apart = float(np.nanmean(different_terms(*words)[: similarity.delta_max + 1]))
+            room = float(similarity.ats[0]) - apart
             values = {
-                "MATS": found.mats,
-                "SD": found.mats_deviation,
-                "ATS(0)": float(found.ats[0]),
+                "MATS": similarity.mats,
+                "SD": similarity.mats_deviation,
+                "ATS(0)": float(similarity.ats[0]),
                 "cosine of different terms": apart,
                 # A collapsed transformer has a small MATS because all cosines are near 1; this does not shrink by that.
-                "MATS relative to different terms": found.mats / room if room > 0 else float("nan"),
+                "MATS relative to different terms": similarity.mats / room if room > 0 else float("nan"),
             }
             row = f"{KERNEL} {training}"
             for figure, value in values.items():
                 figures.add(f"{figure} on {name}", row, seed, ["all"], np.array([value]), "trainings")
             if training == ORIGINAL:
-                figures.add("MATS", f"{KERNEL} on {name}", seed, ["all"], np.array([found.mats]), "trainings")
+                figures.add("MATS", f"{KERNEL} on {name}", seed, ["all"], np.array([similarity.mats]), "trainings")
             for distance in DISTANCES:
-                if distance <= found.delta_max:
-                    at, near = f"{row}, Δ {distance}", np.array([found.ats[distance]])
+                if distance <= similarity.delta_max:
+                    at, near = f"{row}, Δ {distance}", np.array([similarity.ats[distance]])
                     figures.add(f"ATS on {name}", at, seed, ["all"], near, "trainings")
 
     def tables(self, figures: Figures) -> list[Table]:
         """The letters of Table 5: which rows of the same model are significantly worse."""
         rows = []
         for model in self.settings.rankers:
-            names = [f"{model} {one}" for one in (ALONE, *AFTER)]
+            names = [f"{model} {training}" for training in (ALONE, *AFTER)]
             for measure in MEASURES:
                 figure = f"{measure} on {OTHER}"
-                if not all(figures.has(figure, one) for one in names):
+                if not all(figures.has(figure, name) for name in names):
                     continue
                 pairs = list(itertools.combinations(range(3), 2))
                 tests = [wilcoxon_of(figures, figure, names[b], names[a]) for a, b in pairs]
@@ -503,28 +503,28 @@ def wilcoxon_of(figures: Figures, figure: str, first: str, second: str) -> tuple
 
     That p is the largest of any seed, 1 where seeds disagree in sign.
     """
-    differences = [one - other for _, _, (one, other) in figures.aligned(figure, first, second)]
-    found = [(int(np.sign(apart.mean())), signed_rank_p(apart)) for apart in differences]
-    signs = {sign for sign, _ in found}
-    return (signs.pop(), max(p for _, p in found)) if len(signs) == 1 else (0, 1.0)
+    differences = [a - b for _, _, (a, b) in figures.aligned(figure, first, second)]
+    tests = [(int(np.sign(apart.mean())), signed_rank_p(apart)) for apart in differences]
+    signs = {sign for sign, _ in tests}
+    return (signs.pop(), max(p for _, p in tests)) if len(signs) == 1 else (0, 1.0)
 
 
 def by_passage(figures: Figures, suffix: str, places: pl.DataFrame) -> Figures:
     """The figures whose names end in ``suffix`` with a value per passage, the mean of its questions: they share what
     makes the passage easy, and its one rotation, so that they are no independent evidence."""
     first = places.unique("query_id", keep="first", maintain_order=True)
-    passage, found = dict(first.select("query_id", "doc_id").iter_rows()), Figures(figures.same_queries)
+    passage, result = dict(first.select("query_id", "doc_id").iter_rows()), Figures(figures.same_queries)
     for (figure, system), seeds in figures.values.items():
         unit = figures.units[figure]
         for seed, values in seeds.items():
             if not figure.endswith(suffix) or unit != "queries":
-                found.add(figure, system, seed, [*values], np.array([*values.values()]), unit)
+                result.add(figure, system, seed, [*values], np.array([*values.values()]), unit)
                 continue
             of = defaultdict[str, list[float]](list)
             for query, value in values.items():
                 of[passage[query]].append(value)
-            found.add(figure, system, seed, [*of], np.array([np.mean(one) for one in of.values()]), "passages")
-    return found
+            result.add(figure, system, seed, [*of], np.array([np.mean(v) for v in of.values()]), "passages")
+    return result
 
 
 def of_own_article(part: Part, articles: pl.DataFrame) -> Part:
@@ -532,11 +532,11 @@ def of_own_article(part: Part, articles: pl.DataFrame) -> Part:
     with the question come last."""
     file, both = Path(part.run).with_suffix(".own.run"), ["query_id", "doc_id"]
     if not file.is_file():
-        found = read_run(part.run).table.select(*both, "score")
+        scores = read_run(part.run).table.select(*both, "score")
         relevant = evenrank.read_qrels(part.qrels).filter(pl.col("relevance") >= 1)
-        asked = relevant.join(articles, on="doc_id").select("query_id", "article").unique(maintain_order=True)
-        pool = asked.join(articles, on="article", maintain_order="left").select(both).unique(maintain_order=True)
-        scored = pool.join(found, on=both, how="left", maintain_order="left")
+        queries = relevant.join(articles, on="doc_id").select("query_id", "article").unique(maintain_order=True)
+        pool = queries.join(articles, on="article", maintain_order="left").select(both).unique(maintain_order=True)
+        scored = pool.join(scores, on=both, how="left", maintain_order="left")
         write_run(Run.from_table(scored.with_columns(pl.col("score").fill_null(-1.0)), "BM25"), file)
     return replace(part, run=str(file))
 

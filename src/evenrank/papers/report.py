@@ -57,7 +57,7 @@ class Row:
     @property
     def n(self) -> str:
         """What the means are over: seeds or queries, and how many."""
-        return ", ".join(dict.fromkeys(number_of(one) for one in self.measured.values() if one.n)) or NONE
+        return ", ".join(dict.fromkeys(number_of(v) for v in self.measured.values() if v.n)) or NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +81,34 @@ class Layout:
         """The rows, each with what was measured and published."""
         models = study.settings.models
         named = [row["system"] for row in published_rows(study.name) if row["table"] == self.name]
-        known = list(dict.fromkeys(one for name in self.figures for one in figures.systems(name.strip("|"))))
+        known = list(dict.fromkeys(system for name in self.figures for system in figures.systems(name.strip("|"))))
         for pattern in self.also:
             for model in models if "{model}" in pattern else [""]:
                 named += fnmatch.filter(known, pattern.replace("{model}", model))
-        found = []
+        rows = []
         for system in dict.fromkeys(named):
             measured = {name: value for name in self.figures if (value := figures.row(name, system)) is not None}
             printed = {name: published[system, name] for name in self.figures if (system, name) in published}
             if measured or printed:
                 changes = self._changes(figures, system)
                 warning = _warning(study, figures, system, self.utility)
-                found.append(Row(system, study.settings.here(system), measured, printed, changes, warning))
-        return found
+                rows.append(Row(system, study.settings.here(system), measured, printed, changes, warning))
+        return rows
 
     def _changes(self, figures: Figures, system: str) -> dict[str, tuple[float | None, float | None]]:
         """The change from the system's baseline by figure, in shares, and p of the difference; Holm's over the row."""
-        end = next((one for one in self.against if system.endswith(one)), None)
+        end = next((suffix for suffix in self.against if system.endswith(suffix)), None)
         base = "" if end is None else system.removesuffix(end) + self.against[end]
-        found: dict[str, tuple[float | None, float | None]] = {}
+        changes: dict[str, tuple[float | None, float | None]] = {}
         for name in self.figures:
             key, size = name.strip("|"), name.startswith("|")
             if base and figures.has(key, system) and figures.has(key, base):
                 before, after = figures.mean(key, base), figures.mean(key, system)
                 before, after = (abs(before), abs(after)) if size else (before, after)
                 p = figures.test(key, {system: 1.0, base: -1.0}, size=size).p
-                found[name] = ((after - before) / abs(before) if before else None, p)
-        corrected = holm([p for _, p in found.values()])
-        return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}
+                changes[name] = ((after - before) / abs(before) if before else None, p)
+        corrected = holm([p for _, p in changes.values()])
+        return {name: (changes[name][0], p) for name, p in zip(changes, corrected, strict=True)}
 
     def table(self, rows: Sequence[Row]) -> Table:
         """For the terminal and the page: a system has a line each for measured, interval, change and published."""
@@ -132,12 +132,12 @@ class Layout:
 
     def _cells(self, row: Row, name: str) -> tuple[str, str, str, str]:
         value, printed = row.measured.get(name), row.published.get(name)
-        whole = printed is not None and printed == round(printed) and abs(printed) >= 10
+        is_integer = printed is not None and printed == round(printed) and abs(printed) >= 10
         mean = NONE if value is None else number(value.mean, self.digits)
         ends = NONE if value is None or value.ci95 is None else interval(value.ci95, self.digits)
         change, p = row.changes.get(name, (None, None))
         changed = NONE if change is None else f"{change:+.1%}{'*' if p is not None and p < 0.05 else ''}"
-        return mean, ends, changed, number(printed, 0 if whole else self.digits)
+        return mean, ends, changed, number(printed, 0 if is_integer else self.digits)
 
     def figures_table(self, rows: Sequence[Row]) -> Table:
         """A row per figure: for files and frames."""
@@ -166,7 +166,7 @@ def _warning(study: Study[Any, Any], figures: Figures, system: str, utility: str
     if not utility or system in (FIRST, *REFERENCES) or not figures.has(utility, system):
         return ""
     base = base_of(study.name, system)
-    first, before = (figures.mean(utility, one) if figures.has(utility, one) else None for one in (FIRST, base))
+    first, before = (figures.mean(utility, s) if figures.has(utility, s) else None for s in (FIRST, base))
     ends = None if first is None else figures.test(utility, {system: 1.0, FIRST: -1.0}).interval(DIFFERENT)
     shown = ends is not None and ends[1] < 0
     value = figures.mean(utility, system)
@@ -203,11 +203,11 @@ def _plane(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) 
 
     rows = []
     known = figures.systems(chart.x.strip("|"))
-    for system in dict.fromkeys(one for pattern in patterns for one in fnmatch.filter(known, pattern)):
+    for system in dict.fromkeys(name for pattern in patterns for name in fnmatch.filter(known, pattern)):
         x, y = (figures.row(name, system) for name in (chart.x, chart.y))
         if x is None or y is None or x.mean is None or y.mean is None:
             continue
-        ends = [one.ci95 or (one.mean, one.mean) for one in (x, y)]
+        ends = [v.ci95 or (v.mean, v.mean) for v in (x, y)]
         kind = "control" if system in (FIRST, *REFERENCES) else "ranker"
         where = {"xLow": ends[0][0], "xHigh": ends[0][1], "yLow": ends[1][0], "yHigh": ends[1][1]}
         rows.append({"system": system, "kind": kind, "x": x.mean, "y": y.mean, **where})
@@ -248,12 +248,12 @@ def _lines(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) 
 
 def layouts(study: Study[Any, Any]) -> list[Layout]:
     """The tables that a study's file of claims lays out."""
-    return [Layout(**one) for one in of_paper("claims", study.name).get("tables", ())]
+    return [Layout(**table) for table in of_paper("claims", study.name).get("tables", ())]
 
 
 def charts(study: Study[Any, Any]) -> list[Chart]:
     """The charts that it names."""
-    return [Chart(**one) for one in of_paper("claims", study.name).get("charts", ())]
+    return [Chart(**chart) for chart in of_paper("claims", study.name).get("charts", ())]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -341,16 +341,16 @@ class ExperimentPage(Result):
 
     def _warned(self) -> Sequence[Finding]:
         """The destroyed rankers, each once."""
-        found = dict.fromkeys((row.system, row.warning) for _, rows in self.layouts for row in rows if row.warning)
+        warnings = dict.fromkeys((row.system, row.warning) for _, rows in self.layouts for row in rows if row.warning)
         return [
             _PHRASES.finding("warned", system, "cannot be told", None, "warning", why=why.removesuffix("."))
-            for system, why in found
+            for system, why in warnings
         ]
 
     @property
     def warnings(self) -> list[str]:
         """What is said of destroyed rankers."""
-        return [one.text for one in self._warned()]
+        return [finding.text for finding in self._warned()]
 
     def page(self) -> Page:
         """The claims; tables, charts and notes behind them."""

@@ -164,7 +164,7 @@ class SamplingStudy(Study[SamplingSettings, Data]):
     def _rows(self, seed: int) -> list[tuple[str, str]]:
         """Model and kind of each row; of a frozen encoder also the one before its map is trained."""
         settings = self.settings
-        frozen = {name for name, one in settings.rankers.items() if one["ranker"].get("freeze")}
+        frozen = {name for name, recipe in settings.rankers.items() if recipe["ranker"].get("freeze")}
         arms = ("random", "bias-aware", "blind", "encoder")
         rows = [(model, arm) for model in settings.models for arm in arms if arm != "encoder" or model in frozen]
         rows += [(model, "AdvBert") for model in settings.adversarial]
@@ -183,9 +183,9 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         data, settings = self.data(seed, division=division), self.settings
         wanted = sorted({0.0, share, settings.share, *(settings.shares if seed in self._curve else ())})
         home = make_folder(self.home(seed))
-        files = {one: home / f"negatives-{division}-{one:g}.parquet" for one in wanted}
+        files = {s: home / f"negatives-{division}-{s:g}.parquet" for s in wanted}
         data.lists.negatives(
-            data.parts["train"], {file: one for one, file in files.items()}, n=settings.negatives, seed=seed,
+            data.parts["train"], {file: s for s, file in files.items()}, n=settings.negatives, seed=seed,
             depth=settings.depth, **data.groups,
         )  # fmt: skip
         return str(files[share])
@@ -235,20 +235,20 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         ranker = dict(wanted["ranker"])
         if "model" not in ranker:
             ranker["model"] = data.encoder or self.distilled()
-        given = {
+        section = {
             "collection": train.collection,
             "queries": train.queries,
             "groups": self.negatives(seed, division, share),
             "negatives": settings.negatives,
         }
-        found = self.recipe(seed, {**wanted, "ranker": ranker}, given)
+        recipe = self.recipe(seed, {**wanted, "ranker": ranker}, section)
         if adversarial and ranker.get("freeze"):
-            found["ranker"]["kept"] = str(self.folder / "vectors")
+            recipe["ranker"]["kept"] = str(self.folder / "vectors")
             # As the row that is trained in memory, without a validation.
-            found["training"]["keep"] = "last"
+            recipe["training"]["keep"] = "last"
         if adversarial or not ranker.get("freeze"):
-            found["validation"] = {**valid.files, "measure": "RR@10", "depth": settings.validated}
-        return found
+            recipe["validation"] = {**valid.files, "measure": "RR@10", "depth": settings.validated}
+        return recipe
 
     # --- figures --------------------------------------------------------------------------------------------------
 
@@ -257,14 +257,14 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         settings = self.settings
         figures, first = Figures(settings.same_queries), next(iter(settings.rankers))
         for seed in settings.seeds:
-            found = {f"{model} {arm}": self.arm(seed, model, arm) for model, arm in self._rows(seed)}
+            arms = {f"{model} {arm}": self.arm(seed, model, arm) for model, arm in self._rows(seed)}
             for division in self.divisions:
                 data = self.data(seed, division=division)
                 for name in SETS:
                     if division and name == "QS2":
                         continue
-                    runs: dict[str, object] = {row: one[division][name] for row, one in found.items()}
-                    runs |= self._reordered(found[f"{first} random"][division][name], data.parts[name], first, data)
+                    runs: dict[str, object] = {row: arm[division][name] for row, arm in arms.items()}
+                    runs |= self._reordered(arms[f"{first} random"][division][name], data.parts[name], first, data)
                     self.measure(figures, seed, data.parts[name], runs, MEASURES, f" on {name}", **data.groups)
             for model in settings.adversarial:
                 self._attack(figures, seed, model)
@@ -278,10 +278,10 @@ class SamplingStudy(Study[SamplingSettings, Data]):
 
     def _reordered(self, run: Run, part: Part, model: str, data: Data) -> dict[str, Run]:
         """The run without training: neutral documents move up, at rising strength."""
-        given = {"collection": part.collection, **data.groups}
+        inputs = {"collection": part.collection, **data.groups}
         return {
             f"{model} reordered {strength:g}": evenrank.rebalance(
-                run, method="neutral", strength=strength, depth=self.settings.listed, **given
+                run, method="neutral", strength=strength, depth=self.settings.listed, **inputs
             ).run
             for strength in STRENGTHS
         }  # fmt: skip
@@ -291,8 +291,8 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         for division in self.divisions:
             leakage = self.result(seed, self._name(model, "AdvBert", division)).get("leakage") or {}
             for when, arm in (("before", "random"), ("after", "AdvBert")) if leakage else ():
-                found = np.array([leakage[when]["balanced_accuracy"]])
-                figures.add("attack", f"{model} {arm}", seed, [f"division {division}"], found, "trainings")
+                accuracy = np.array([leakage[when]["balanced_accuracy"]])
+                figures.add("attack", f"{model} {arm}", seed, [f"division {division}"], accuracy, "trainings")
 
     def _public(self, figures: Figures, data: Data) -> None:
         """The authors' runs, measured as they are, beside Table 3."""
@@ -314,8 +314,8 @@ class SamplingStudy(Study[SamplingSettings, Data]):
 def most_leaning(part: Part, count: int) -> pl.DataFrame:
     """The queries whose first-stage lists lean most to one group (|RaB@10|): the built-in stand-in for the published
     set of queries that are sensitive to fairness. It depends on the first stage alone, never on a ranker."""
-    found = evenrank.audit({"BM25": part.run}, collection=part.collection, measures="RaB@10", lexicon=LEXICON)
-    table = found.per_query().filter(pl.col("run") == "BM25").with_columns(pl.col("RaB@10").abs().alias("lean"))
+    audit = evenrank.audit({"BM25": part.run}, collection=part.collection, measures="RaB@10", lexicon=LEXICON)
+    table = audit.per_query().filter(pl.col("run") == "BM25").with_columns(pl.col("RaB@10").abs().alias("lean"))
     return table.sort("lean", descending=True, maintain_order=True).head(count).select("query_id")
 
 

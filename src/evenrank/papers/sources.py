@@ -153,8 +153,8 @@ class Lists:
         They are drawn while BM25 searches; the files are those of ``evenrank negatives`` on such a run. Files that
         exist are left as they are.
         """
-        made = {file: NegativeSettings(n, share, False, seed, depth) for file, share in files.items()}
-        missing = {file: settings for file, settings in made.items() if not file.is_file()}
+        settings_of = {file: NegativeSettings(n, share, False, seed, depth) for file, share in files.items()}
+        missing = {file: settings for file, settings in settings_of.items() if not file.is_file()}
         if missing:
             stream_negatives(
                 (run.table for run in self.searched(read_queries(part.queries), depth)),
@@ -167,11 +167,11 @@ class Lists:
 
     def rm3(self, part: Part) -> Run:
         """The part's candidates re-ranked by BM25 with RM3; those not among its first 1,000 score 0."""
-        found = evenrank.retrieve(
+        run = evenrank.retrieve(
             self.collection, part.queries, k=1000, k1=self.k1, b=self.b, rm3=evenrank.RM3(), quiet=True
         )
         rows = evenrank.read_run(part.run).table.select("query_id", "doc_id")
-        rows = rows.join(found.table, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        rows = rows.join(run.table, on=["query_id", "doc_id"], how="left", maintain_order="left")
         return Run.from_table(rows.with_columns(pl.col("score").fill_null(0.0)), "RM3")
 
 
@@ -179,12 +179,12 @@ def _with_clicked(run: Run, clicked: pl.DataFrame, listed: int) -> Run:
     table = run.table.join(clicked, on=["query_id", "doc_id"], how="left", maintain_order="left")
     table = table.with_columns(pl.col("clicked").fill_null(False))
     place = (~pl.col("clicked")).cum_sum().over("query_id")
-    kept = table.filter(pl.col("clicked") | (place < listed)).select("query_id", "doc_id", "score")
+    top = table.filter(pl.col("clicked") | (place < listed)).select("query_id", "doc_id", "score")
     # A clicked passage that the first stage did not find comes last.
-    lowest = kept.group_by("query_id", maintain_order=True).agg(pl.col("score").min() - 1.0)
-    missed = clicked.join(kept, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+    lowest = top.group_by("query_id", maintain_order=True).agg(pl.col("score").min() - 1.0)
+    missed = clicked.join(top, on=["query_id", "doc_id"], how="anti", maintain_order="left")
     missed = missed.join(lowest, on="query_id", how="inner", maintain_order="left")
-    return Run.from_table(pl.concat([kept, missed.select("query_id", "doc_id", "score")]), run.name)
+    return Run.from_table(pl.concat([top, missed.select("query_id", "doc_id", "score")]), run.name)
 
 
 def write_queries(file: Path, queries: pl.DataFrame) -> None:
@@ -230,7 +230,7 @@ def halved(
     Returns those to train, to validate and to test.
     """
     halves = np.random.default_rng([seed, 5]).permutation(queries.height) % 2
-    other, test = (queries.filter(pl.Series(halves == one)) for one in (1 - division, division))
+    other, test = (queries.filter(pl.Series(halves == half)) for half in (1 - division, division))
     shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
     return shuffled[valid:], shuffled[:valid], test
 
@@ -309,13 +309,13 @@ def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
     """What the named real texts need, each from a path of the options or fetched."""
     needs: list[Need] = []
     for name in names:
-        given = options.paths(name)
+        paths = options.paths(name)
         if name == "squad":
             files = squad_files(options, folder)
             needs += [need_file(file, REAL[name], "data", load_squad, "squad=FILE") for file in files]
-        elif given:
+        elif paths:
             needs += [
-                need_file(file, REAL[name], "data", kind=f"{name}=FOLDER") for file in _files(name, Path(given[0]))
+                need_file(file, REAL[name], "data", kind=f"{name}=FOLDER") for file in _files(name, Path(paths[0]))
             ]
         else:
             needs.append(need_public(name, REAL[name]))
@@ -324,15 +324,15 @@ def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
 
 def _files(name: str, folder: Path) -> list[Path]:
     if name == "grepbiasir":
-        return [folder / one for one in (["queries.csv"] if any(folder.glob(_DOCUMENTS)) else TEXT_FILES)]
-    return [folder / one for one in (_COUNSEL_FILES if name == "counsel-chat" else _POLICY_FILES)]
+        return [folder / file for file in (["queries.csv"] if any(folder.glob(_DOCUMENTS)) else TEXT_FILES)]
+    return [folder / file for file in (_COUNSEL_FILES if name == "counsel-chat" else _POLICY_FILES)]
 
 
 def _source(options: Options, name: str, home: Path) -> Path:
     """The folder of a real text: that of the options, or ``home``, into which it is fetched."""
-    given = options.paths(name)
-    if given:
-        return Path(given[0])
+    paths = options.paths(name)
+    if paths:
+        return Path(paths[0])
     evenrank.fetch(name, out=make_folder(home))
     return home
 
@@ -354,16 +354,16 @@ def counsel_chat(options: Options, folder: Path, words: int = 160) -> Text:
         rows = pl.concat(_rows(file, ("questionTitle", "answerText")) for file in _files("counsel-chat", source))
         rows = rows.select(pl.all().map_elements(_plain, pl.String))
         rows = rows.rename({"questionTitle": "text", "answerText": "answer"}).filter(pl.col("text") != "")
-        title, answer, said = pl.col("text").str.to_lowercase(), pl.col("answer"), pl.col("answer").str.split(" ")
-        letters = [one.str.replace_all("[^a-z0-9]", "") for one in (title, answer.str.to_lowercase())]
-        rows = rows.filter(said.list.len() >= _SHORTEST)
+        title, answer, tokens = pl.col("text").str.to_lowercase(), pl.col("answer"), pl.col("answer").str.split(" ")
+        letters = [column.str.replace_all("[^a-z0-9]", "") for column in (title, answer.str.to_lowercase())]
+        rows = rows.filter(tokens.list.len() >= _SHORTEST)
         rows = rows.with_columns(title=title, same=pl.struct(letters[0], letters[1].str.head(_SAME)))
         rows = rows.unique("same", keep="first", maintain_order=True).with_row_index("number")
         queries = rows.unique("title", keep="first", maintain_order=True).with_row_index("query")
         rows = rows.with_columns(doc_id=pl.format("a{}", "number"))
         queries = queries.with_columns(query_id=pl.format("c{}", "query"))
         relevant = rows.join(queries.select("title", "query_id"), on="title", maintain_order="left")
-        passages = rows.select("doc_id", text=said.list.head(words).list.join(" "))
+        passages = rows.select("doc_id", text=tokens.list.head(words).list.join(" "))
         return passages, queries.select("query_id", "text"), relevant.select("query_id", "doc_id")
 
     return kept_text(folder, make)
@@ -388,8 +388,8 @@ def grepbiasir(options: Options, folder: Path) -> Text:
         passages = documents.select(doc_id="d_id", text=text).unique("doc_id", maintain_order=True)
         relevant = documents.filter(pl.col("relevant") == "1").select(query_id="q_id", doc_id="d_id")
         queries = _rows(source / "queries.csv", ("q_id", "query")).select(query_id="q_id", text="query")
-        asked = queries.join(relevant, on="query_id", how="semi", maintain_order="left")
-        return passages, asked, relevant.unique(maintain_order=True)
+        judged = queries.join(relevant, on="query_id", how="semi", maintain_order="left")
+        return passages, judged, relevant.unique(maintain_order=True)
 
     return kept_text(folder, make)
 
@@ -423,19 +423,19 @@ def squad_answers(
             for file in files
             for number, article in enumerate(load_squad(file).data["data"])
         ]
-        titled = [(title, one) for title, some in _drawn(every, questions) if len(some) >= least for one in some]
+        titled = [(title, p) for title, some in _drawn(every, questions) if len(some) >= least for p in some]
         # With its own white space: the answers' places are in these characters.
         written = [{**paragraph, "doc_id": f"p{number}"} for number, (_, paragraph) in enumerate(titled)]
-        texts = [(one["doc_id"], title, one["context"]) for (title, _), one in zip(titled, written, strict=True)]
+        texts = [(p["doc_id"], title, p["context"]) for (title, _), p in zip(titled, written, strict=True)]
         passages = pl.DataFrame(texts, dict.fromkeys(("doc_id", "article", "text"), pl.String), orient="row")
-        asked = [
-            (question_id(one), one["question"], paragraph["doc_id"], min(at["answer_start"] for at in one["answers"]))
+        rows = [
+            (question_id(qa), qa["question"], paragraph["doc_id"], min(at["answer_start"] for at in qa["answers"]))
             for paragraph in written
-            for one in paragraph["qas"]
-            if one["answers"]
+            for qa in paragraph["qas"]
+            if qa["answers"]
         ]
         schema = {"query_id": pl.String, "question": pl.String, "doc_id": pl.String, "start": pl.Int64}
-        places = pl.DataFrame(asked, schema, orient="row").join(passages, on="doc_id", maintain_order="left")
+        places = pl.DataFrame(rows, schema, orient="row").join(passages, on="doc_id", maintain_order="left")
         place = pl.col("start") / pl.col("text").str.len_chars()
         places = places.with_columns(_spaced(pl.col("question")), place=place)
         # The same question of an article has several relevant passages.
@@ -462,7 +462,7 @@ def _spaced(text: pl.Expr) -> pl.Expr:
 def _drawn(articles: Sequence[tuple[str, Any]], questions: int) -> list[tuple[str, Any]]:
     """Articles, by title their paragraphs, in random order until they have so many answered questions; in the order of
     the files."""
-    counts = [sum(bool(one["answers"]) for part in paragraphs for one in part["qas"]) for _, paragraphs in articles]
+    counts = [sum(bool(qa["answers"]) for part in paragraphs for qa in part["qas"]) for _, paragraphs in articles]
     order = np.random.default_rng(0).permutation(len(articles))
     ahead = np.cumsum(np.take(counts, order)) - np.take(counts, order)
     return [articles[place] for place in np.sort(order[ahead < questions])]
@@ -535,15 +535,15 @@ def sides(collection: str, ids: pl.Series, *, lexicon: str = "gender-en", tokens
 def neutral(queries: pl.DataFrame) -> pl.DataFrame:
     """The queries without a group word."""
     scoring = evenrank.Scoring(evenrank.load_lexicon("gender-en"))
-    found = score_texts(queries.rename({"query_id": "doc_id"}), scoring)
-    return queries.filter((found["count_m"] == 0) & (found["count_f"] == 0))
+    counts = score_texts(queries.rename({"query_id": "doc_id"}), scoring)
+    return queries.filter((counts["count_m"] == 0) & (counts["count_f"] == 0))
 
 
 def in_both_wordings(relevant: pl.DataFrame, side: Mapping[str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Judgements with the ``side`` of their documents, and the ids of the queries that have some of either side."""
-    found = relevant.with_columns(pl.Series("side", [side.get(one, 0) for one in relevant["doc_id"]], dtype=pl.Int64))
-    both = found.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
-    return found, both.filter(pl.col("side") == 2)
+    judgements = relevant.with_columns(pl.Series("side", [side.get(d, 0) for d in relevant["doc_id"]], dtype=pl.Int64))
+    both = judgements.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
+    return judgements, both.filter(pl.col("side") == 2)
 
 
 def skewed_clicks(
@@ -551,11 +551,11 @@ def skewed_clicks(
 ) -> pl.DataFrame:
     """One click a query, among its relevant documents: a male one for a share ``male`` of the queries, a female one for
     the others; queries without both wordings are left out."""
-    asked = relevant.join(queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
-    found, both = in_both_wordings(asked, side)
+    judged = relevant.join(queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
+    judgements, both = in_both_wordings(judged, side)
     able = queries.join(both, on="query_id", how="semi", maintain_order="left")["query_id"]
     order = np.random.default_rng([seed, 11]).permutation(len(able))
     chosen = set(able.gather(order[: round(len(able) * male)]).to_list())
     wanted = pl.DataFrame({"query_id": able, "side": [1 if query in chosen else -1 for query in able]})
-    rows = wanted.join(found, on=["query_id", "side"], how="inner", maintain_order="left")
+    rows = wanted.join(judgements, on=["query_id", "side"], how="inner", maintain_order="left")
     return rows.unique("query_id", keep="first", maintain_order=True).select("query_id", "doc_id", "relevance")

@@ -105,14 +105,14 @@ class Settings:
 
     def of_models(self, names: Collection[str]) -> dict[str, Any]:
         """The fields by model, or that list models, with these models alone."""
-        found = dict[str, Any]()
-        for one in fields(self):
-            value = getattr(self, one.name)
+        values = dict[str, Any]()
+        for attribute in fields(self):
+            value = getattr(self, attribute.name)
             if isinstance(value, Mapping) and value and set(value) <= {*self.models}:
-                found[one.name] = {name: value[name] for name in value if name in names}
+                values[attribute.name] = {name: value[name] for name in value if name in names}
             elif isinstance(value, tuple) and value and set(value) <= {*self.models}:
-                found[one.name] = tuple(name for name in value if name in names)
-        return found
+                values[attribute.name] = tuple(name for name in value if name in names)
+        return values
 
 
 def stated(paper: str, scale: str, options: Options) -> dict[str, Any]:
@@ -122,40 +122,40 @@ def stated(paper: str, scale: str, options: Options) -> dict[str, Any]:
     where the file has no other word for it. ``student`` and ``teacher`` are named there as rankers.
     """
     data = of_paper("settings", paper)
-    found = _filled({**data.get("all", {}), **_of_scale(data, scale, options)}, options)
+    settings = _filled({**data.get("all", {}), **_of_scale(data, scale, options)}, options)
     named = _of_scale(data["about"], scale, options).get("model")
-    rankers = {name: one.get("ranker", one) for name, one in found.get("rankers", {}).items()}
+    rankers = {name: recipe.get("ranker", recipe) for name, recipe in settings.get("rankers", {}).items()}
     for name, ranker in rankers.items():
         if "model" in ranker:
             ranker["model"] = options.ranker(named or name, installed(ranker["model"]))
-    if "student" in found:
-        found["student"] = options.ranker(found["student"], bert_tiny())
-        found["teacher"] = rankers[found["teacher"]]["model"]
+    if "student" in settings:
+        settings["student"] = options.ranker(settings["student"], bert_tiny())
+        settings["teacher"] = rankers[settings["teacher"]]["model"]
     models = {name: ranker.get("model", name) for name, ranker in rankers.items()}
-    return {"models": models, **found, "scale": scale, "options": options}
+    return {"models": models, **settings, "scale": scale, "options": options}
 
 
 def _of_scale(tables: Mapping[str, Any], scale: str, options: Options) -> dict[str, Any]:
     """The table of a scale, on a device that has one of its own."""
-    found: dict[str, Any] = tables.get(f"{scale}-{options.device}", tables[scale])
-    return found
+    table: dict[str, Any] = tables.get(f"{scale}-{options.device}", tables[scale])
+    return table
 
 
 def _filled(value: Any, options: Options) -> Any:
     """Tables with the options' vectors, over the section of a recipe (``recipe = "ibbr-dot.training"``)."""
     if not isinstance(value, dict):
         return value
-    found = {name: _filled(one, options) for name, one in value.items()}
-    if "vectors" in found:
-        found["vectors"] = options.vectors or found["vectors"]
-    name, _, section = found.pop("recipe", "").partition(".")
-    return {**_section(name, section), **found} if name else found
+    table = {name: _filled(v, options) for name, v in value.items()}
+    if "vectors" in table:
+        table["vectors"] = options.vectors or table["vectors"]
+    name, _, section = table.pop("recipe", "").partition(".")
+    return {**_section(name, section), **table} if name else table
 
 
 def _section(recipe: str, name: str) -> dict[str, Any]:
     """A section of a recipe; that of the training states what is off, too."""
-    found: dict[str, Any] = getattr(ranking_recipe(recipe), name).model_dump(exclude_none=name != "training")
-    return found
+    section: dict[str, Any] = getattr(ranking_recipe(recipe), name).model_dump(exclude_none=name != "training")
+    return section
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +203,12 @@ class Study(Generic[S, D]):
         wrong = next((name for name in only if name not in pieces and name not in models), None)
         if wrong is not None or len(tables) > 1:
             known = ", ".join([*pieces, *models])
-            found = quoted(wrong) if wrong is not None else ", ".join(tables)
-            raise EvenrankError(f"{arg.only}: expected one table or some rankers of {known}, found {found}")
+            entries = quoted(wrong) if wrong is not None else ", ".join(tables)
+            raise EvenrankError(f"{arg.only}: expected one table or some rankers of {known}, found {entries}")
         piece = dict(pieces[tables[0]]) if tables else {}
         for named in (piece.pop("rankers", ()), only):
-            if kept := [name for name in self.settings.models if name in named]:
-                self.settings = replace(self.settings, **self.settings.of_models(kept))
+            if names := [name for name in self.settings.models if name in named]:
+                self.settings = replace(self.settings, **self.settings.of_models(names))
         self.settings = replace(self.settings, **piece)
 
     # --- what a study states -------------------------------------------------------------------------------------
@@ -216,10 +216,10 @@ class Study(Generic[S, D]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> S:
         """The settings of a scale."""
-        found = stated(cls.name, scale, options)
+        values = stated(cls.name, scale, options)
         kinds = {"planted": evenrank.SyntheticConfig, "small_bert": SmallBert}
-        found |= {name: kind(**found[name]) for name, kind in kinds.items() if name in found}
-        settings: S = cls.settings_type(**found)
+        values |= {name: kind(**values[name]) for name, kind in kinds.items() if name in values}
+        settings: S = cls.settings_type(**values)
         return settings
 
     @cached_property
@@ -248,9 +248,9 @@ class Study(Generic[S, D]):
         """By ranker, as the option calls it, the folder or name of the model that a run loads, with other settings if
         there are any."""
         settings = settings or self.settings
-        rankers = {name: one.get("ranker", one) for name, one in settings.rankers.items()}
-        found = {name: one.get("model", settings.student) for name, one in rankers.items()}
-        return {self.about.get("model", name): model for name, model in found.items() if model}
+        rankers = {name: recipe.get("ranker", recipe) for name, recipe in settings.rankers.items()}
+        models = {name: ranker.get("model", settings.student) for name, ranker in rankers.items()}
+        return {self.about.get("model", name): model for name, model in models.items() if model}
 
     def own_needs(self) -> list[Need]:
         """What a run needs besides texts and weights."""
@@ -270,8 +270,8 @@ class Study(Generic[S, D]):
 
     def notes(self) -> list[str]:
         """How a run differs from the paper, and what a reader has to know of it."""
-        given = {"settings": self.settings, "option": arg, **self.noted()}
-        return [note.format(**given) for note in self.about["notes"]]
+        values = {"settings": self.settings, "option": arg, **self.noted()}
+        return [note.format(**values) for note in self.about["notes"]]
 
     def noted(self) -> Mapping[str, object]:
         """What the notes name in braces, besides settings and options."""
@@ -306,8 +306,8 @@ class Study(Generic[S, D]):
                 getattr(self, method)(*arguments)
             return
         for waiting in [pool.submit(_run_step, *step) for step in steps]:
-            said, problem = waiting.result()
-            for text in said:
+            messages, problem = waiting.result()
+            for text in messages:
                 self.say(text)
             if problem is not None:
                 raise EvenrankError(problem)
@@ -315,7 +315,7 @@ class Study(Generic[S, D]):
     def _keep_settings(self) -> None:
         make_folder(self.folder)
         file = self.folder / "settings.json"
-        values = {one.name: getattr(self._whole, one.name) for one in fields(self._whole)}
+        values = {f.name: getattr(self._whole, f.name) for f in fields(self._whole)}
         text = json.dumps(values, indent=1, sort_keys=True, default=str)
         if not file.is_file():
             write_text(file, text)
@@ -349,11 +349,11 @@ class Study(Generic[S, D]):
     def prepared(self, *collections: tuple[str, ...]) -> Iterator[Iterable[Step]]:
         """The first steps: the distilled encoder, if a ranker has it, and the data of every seed."""
         settings, (first, *others) = self.settings, self.settings.seeds
-        if settings.student and any("model" not in one.get("ranker", one) for one in settings.rankers.values()):
+        if settings.student and any("model" not in r.get("ranker", r) for r in settings.rankers.values()):
             yield [("distilled", ())]
         # The first seed alone: it makes what all share.
-        yield from ([("prepare", (first, *one))] for one in collections)
-        yield [("prepare", (seed, *one)) for seed in others for one in collections]
+        yield from ([("prepare", (first, *c))] for c in collections)
+        yield [("prepare", (seed, *c)) for seed in others for c in collections]
 
     # --- rankers and runs -----------------------------------------------------------------------------------------
 
@@ -370,13 +370,13 @@ class Study(Generic[S, D]):
         self, seed: int, wanted: Sections, data: Mapping[str, object], validation: Mapping[str, object] | None = None
     ) -> dict[str, dict[str, object]]:
         """A recipe of the sections that are wanted: [data] over ``data``, [loss] nll if there is none."""
-        found: dict[str, dict[str, object]] = {
+        recipe: dict[str, dict[str, object]] = {
             "ranker": dict(wanted["ranker"]),
             "data": {**data, **wanted.get("data", {})},
             "loss": dict(wanted.get("loss", {"name": "nll"})),
             "training": {**wanted["training"], "seed": seed},
         }
-        return found if validation is None else {**found, "validation": dict(validation)}
+        return recipe if validation is None else {**recipe, "validation": dict(validation)}
 
     def ranked(self, seed: int, name: str, recipe: Sections, parts: Mapping[str, Part]) -> dict[str, Run]:
         """Trains a ranker, and re-ranks the lists of ``parts`` with it; the runs are kept under ``name``.
@@ -426,10 +426,10 @@ class Study(Generic[S, D]):
         if not questions.is_file():
             read = {"counsel-chat": counsel_chat, "grepbiasir": grepbiasir}
             texts = [make(settings.options, folder / name) for name, make in read.items()]
-            found = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
-            write_queries(passages, pl.concat(found).with_row_index("query_id"))
-            asked = pl.concat([text.queries.select("text") for text in texts]).unique(maintain_order=True)
-            write_queries(questions, asked.with_row_index("query_id"))
+            batches = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
+            write_queries(passages, pl.concat(batches).with_row_index("query_id"))
+            queries = pl.concat([text.queries.select("text") for text in texts]).unique(maintain_order=True)
+            write_queries(questions, queries.with_row_index("query_id"))
         recipe = load_recipe("distil").model_dump(exclude_none=True)
         return self.trained_in(
             folder / "distilled",
@@ -448,8 +448,8 @@ class Study(Generic[S, D]):
         return build_ranker(self._recipe_of(ranker)) if in_memory(ranker) else str(ranker["model"])
 
     def _recipe_of(self, ranker: Mapping[str, object]) -> evenrank.RankerRecipe:
-        kept = {"kept": str(self.folder / "vectors")} if ranker.get("freeze") else {}
-        return evenrank.RankerRecipe.model_validate({**kept, **ranker})
+        defaults = {"kept": str(self.folder / "vectors")} if ranker.get("freeze") else {}
+        return evenrank.RankerRecipe.model_validate({**defaults, **ranker})
 
     def _in_memory(self, recipe: Sections) -> object:
         """A ranker that trains in memory, trained."""
@@ -488,8 +488,8 @@ class Study(Generic[S, D]):
 
     def result(self, seed: int, name: str) -> Mapping[str, Any]:
         """What a training that left a folder says of itself (``result.json``)."""
-        found: dict[str, Any] = json.loads((self.home(seed) / name / "result.json").read_text(encoding="utf-8"))
-        return found
+        result: dict[str, Any] = json.loads((self.home(seed) / name / "result.json").read_text(encoding="utf-8"))
+        return result
 
     def reranked(
         self, ranker: object, part: Part, name: str, precision: Precision = "float32", depth: int | None = None
@@ -499,19 +499,19 @@ class Study(Generic[S, D]):
         judged = read_qrels(part.qrels).select("query_id").unique()
         run = Run.from_table(run.table.join(judged, on="query_id", how="semi", maintain_order="left"), run.name)
         # A ranker in memory has its own.
-        given: dict[str, Any] = {"precision": precision} if isinstance(ranker, str) else {}
-        found = evenrank.rerank(
+        options: dict[str, Any] = {"precision": precision} if isinstance(ranker, str) else {}
+        top = evenrank.rerank(
             run, model=ranker, collection=part.collection, queries=part.queries, tag=name,
-            depth=depth or 1000, quiet=True, **given,
+            depth=depth or 1000, quiet=True, **options,
         )  # fmt: skip
-        below = run.table.join(found.table, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+        below = run.table.join(top.table, on=["query_id", "doc_id"], how="anti", maintain_order="left")
         if below.is_empty():
-            return found
-        least = found.table.group_by("query_id").agg(pl.col("score").min().alias("least"))
+            return top
+        least = top.table.group_by("query_id").agg(pl.col("score").min().alias("least"))
         rest = below.join(least, on="query_id", how="left", maintain_order="left").select(
             "query_id", "doc_id", score=pl.col("least") - pl.int_range(1, pl.len() + 1).over("query_id")
         )
-        return Run.from_table(pl.concat([found.table.select(rest.columns), rest], how="vertical_relaxed"), name)
+        return Run.from_table(pl.concat([top.table.select(rest.columns), rest], how="vertical_relaxed"), name)
 
     # --- figures --------------------------------------------------------------------------------------------------
 
@@ -534,9 +534,9 @@ class Study(Generic[S, D]):
         judged = read_qrels(part.qrels).join(first.queries.to_frame(), on="query_id", how="semi")
         # One of them is judged only if every run has it: a figure's queries are those that all systems have.
         first = Run.from_table(first.table.join(judged, on="query_id", how="semi", maintain_order="left"), FIRST)
-        given: dict[str, Any] = {"lexicon": LEXICON, **groups, "background": first}
+        options: dict[str, Any] = {"lexicon": LEXICON, **groups, "background": first}
         every = {FIRST: first, **runs}
-        add_audit(into, seed, every, measures, suffix, collection=part.collection, qrels=judged, **given)
+        add_audit(into, seed, every, measures, suffix, collection=part.collection, qrels=judged, **options)
 
 
 def add_audit(
@@ -557,8 +557,8 @@ def add_audit(
             continue
         values = {measure: rows[measure].fill_null(float("nan")).to_numpy() for measure in wanted}
         for name, measure in measures.items():
-            found = influence(*(values[one] for one in APRF)) if name == DELTA else values[measure]
-            into.add(name + suffix, system, seed, rows["query_id"].to_list(), found)
+            per_query = influence(*(values[m] for m in APRF)) if name == DELTA else values[measure]
+            into.add(name + suffix, system, seed, rows["query_id"].to_list(), per_query)
 
 
 DELTA = "ΔA-PRF"
@@ -629,10 +629,10 @@ def _end_with_parent() -> None:
 
 def _run_step(method: str, arguments: tuple[object, ...]) -> tuple[list[str], str | None]:
     """Runs a step in a worker process; returns its messages and the error message, if any."""
-    said: list[str] = []
-    _study.say = said.append
+    messages: list[str] = []
+    _study.say = messages.append
     try:
         getattr(_study, method)(*arguments)
     except EvenrankError as error:
-        return said, str(error)
-    return said, None
+        return messages, str(error)
+    return messages, None

@@ -198,25 +198,25 @@ class AnswersResult(Result):
 
     def page(self) -> Page:
         """The figures and histograms as a page."""
-        found = self.positions
+        positions = self.positions
         facts = (
-            ("answers located", f"{found.table.height:,}"),
-            ("pairs of question and passage", f"{found.pairs:,}"),
-            ("questions", f"{found.table['query_id'].n_unique():,}"),
-            ("passages with a located answer", f"{found.table['doc_id'].n_unique():,}"),
-            ("answers not found", f"{found.unmatched.height:,}"),
+            ("answers located", f"{positions.table.height:,}"),
+            ("pairs of question and passage", f"{positions.pairs:,}"),
+            ("questions", f"{positions.table['query_id'].n_unique():,}"),
+            ("passages with a located answer", f"{positions.table['doc_id'].n_unique():,}"),
+            ("answers not found", f"{positions.unmatched.height:,}"),
         )
-        uniform = found.uniform()
-        values = {"mean": found.mean, "third": found.first_third}
+        uniform = positions.uniform()
+        values = {"mean": positions.mean, "third": positions.first_third}
         values |= {"uniform": uniform["mean"], "uniform_third": uniform["first_third"]}
-        said = phrases("position").finding("answers", self.name, "shown", None, "answer", **values)
+        finding = phrases("position").finding("answers", self.name, "shown", None, "answer", **values)
         return Page(
             "position answers",
             f"Answer positions of {self.name}",
-            (said,),
-            _figures(found),
-            aside=counted(found.table.height, "answer"),
-            sections=(Section("By tenths of the passage", (_tenths(found),), lambda: _charts(found)),),
+            (finding,),
+            _figures(positions),
+            aside=counted(positions.table.height, "answer"),
+            sections=(Section("By tenths of the passage", (_tenths(positions),), lambda: _charts(positions)),),
             facts=facts,
             source=_SOURCE,
             notes=self._notes(),
@@ -224,15 +224,15 @@ class AnswersResult(Result):
         )
 
     def _notes(self) -> tuple[str, ...]:
-        found = self.positions
+        positions = self.positions
         counts = "annotated span" if self.settings["annotated"] else "match of an answer's text in its passage"
-        unmatched = found.unmatched.select("query_id", "doc_id", "answer").rows()
+        unmatched = positions.unmatched.select("query_id", "doc_id", "answer").rows()
         return (
             f"Every {counts} counts, so a question may count several times for a passage.",
             "Words are separated by white space; the relative position is the number of words before the answer divided"
             " by the number of words of the passage.",
             "Uniform: expected for the same passages if answers were equally likely to begin at each word.",
-            *(() if found.alignment is None else replace(found.alignment, left_out=[]).notes()),
+            *(() if positions.alignment is None else replace(positions.alignment, left_out=[]).notes()),
             f"Answers not found in their passage: {len(unmatched):,}, left out of every figure"
             + (f": {list_answers(unmatched)}." if unmatched else "."),
         )
@@ -294,13 +294,15 @@ def position_answers(
     [Hofstätter et al., ECIR 2021, §2]. The arguments and the errors are those of :func:`load_answer_positions`.
     """
     collection = [collection] if isinstance(collection, str | os.PathLike) else collection
-    made = Provenance("evenrank.position_answers").add("answers", squad)
-    for one in collection:
-        made.add("collection", one)
-    made.ahead()
+    provenance = Provenance("evenrank.position_answers").add("answers", squad)
+    for source in collection:
+        provenance.add("collection", source)
+    provenance.ahead()
     positions, name = load_answer_positions(squad, collection, annotated=annotated), os.fspath(squad)
-    settings = {"answers": name, "collections": [os.fspath(one) for one in collection], "annotated": annotated}
-    return AnswersResult(name if irds.is_identifier(name) else Path(name).name, positions, settings, provenance=made)
+    settings = {"answers": name, "collections": [os.fspath(source) for source in collection], "annotated": annotated}
+    return AnswersResult(
+        name if irds.is_identifier(name) else Path(name).name, positions, settings, provenance=provenance
+    )
 
 
 def load_answer_positions(
@@ -321,8 +323,8 @@ def load_answer_positions(
         wanted, passages = read_question_answers(os.fspath(source))
         spans = alignment = None
     else:
-        found = load_squad(source)
-        spans, passages, alignment = found.answers(), found.passages(), found.alignment
+        squad = load_squad(source)
+        spans, passages, alignment = squad.answers(), squad.passages(), squad.alignment
         columns = dict.fromkeys(("query_id", "doc_id", "answer"), pl.String)
         left_out = pl.DataFrame(alignment.left_out, columns, orient="row")
         wanted = pl.concat([spans.select(left_out.columns), left_out])

@@ -98,9 +98,9 @@ def size(values: Floats, query: Ints, passage: Ints, signs: Floats | None = None
     sign = np.ones(n) if signs is None else signs[known]
     columns = (sign[:, None] == np.unique(sign)[::-1]).astype(np.float64)
     fit = clustered(values, query, passage, columns, part=(sign < 0).astype(np.int64))
-    found = fit.mean(np.unique(sign)[::-1] / columns.shape[1])
-    enough = min(int(query.max()), int(passage.max())) > 0 and found.se
-    return Estimate(found.value, confidence_interval(found) if enough else None, n, UNIT)
+    mean = fit.mean(np.unique(sign)[::-1] / columns.shape[1])
+    enough = min(int(query.max()), int(passage.max())) > 0 and mean.se
+    return Estimate(mean.value, confidence_interval(mean) if enough else None, n, UNIT)
 
 
 def beyond(changes: Changes, tests: int = 1) -> Comparison:
@@ -129,21 +129,21 @@ def beyond(changes: Changes, tests: int = 1) -> Comparison:
         return _still(n)
     rows = _Rows.of(changes, np.zeros(n, np.int64))
     fit = rows.fit()
-    found = fit.mean(rows.weights(1.0) if changes.placebo is None else rows.weights(1.0, -1.0))
-    ci95 = compare_estimate(found, n, UNIT).ci95
+    mean = fit.mean(rows.weights(1.0) if changes.placebo is None else rows.weights(1.0, -1.0))
+    ci95 = compare_estimate(mean, n, UNIT).ci95
     for units, name in ((changes.query, "queries"), (changes.passage, "passages")):
         number = int(units.max()) + 1
         say = len(np.unique(units[np.abs(changes.own) > _ZERO]))
         if say < LEAST_SAMPLE:
-            return undecidable(found.value, n, too_few(say, number, name, LEAST_SAMPLE), UNIT, ci95)
+            return undecidable(mean.value, n, too_few(say, number, name, LEAST_SAMPLE), UNIT, ci95)
     if changes.placebo is not None:
         with_placebo = len(np.unique(changes.passage[~np.isnan(changes.placebo)]))
         if with_placebo < WITH_PLACEBO:
             why = f"the placebo changes only {with_placebo} passages, where {WITH_PLACEBO} are needed"
-            return undecidable(found.value, n, why, UNIT, ci95)
+            return undecidable(mean.value, n, why, UNIT, ci95)
         if rows.apart:
-            return undecidable(found.value, n, UNLIKE, UNIT, ci95)
-    return compare_estimate(found, n, UNIT, tests=tests, method=METHOD)
+            return undecidable(mean.value, n, UNLIKE, UNIT, ci95)
+    return compare_estimate(mean, n, UNIT, tests=tests, method=METHOD)
 
 
 def _still(n: int) -> Comparison:
@@ -190,7 +190,7 @@ class _Rows:
             learnt = True
             for side in np.unique(directions):
                 for column in lengths.T:
-                    own_side, placebo_side = ((version == one) & (directions == side) for one in (0, 1))
+                    own_side, placebo_side = ((version == v) & (directions == side) for v in (0, 1))
                     slope, reached = _slope(column, own_side, placebo_side)
                     slopes += [] if slope is None else [slope]
                     learnt &= reached
@@ -241,18 +241,18 @@ def _slope(column: Floats, own: Flags, placebo: Flags) -> tuple[tuple[Floats, Fl
 def _varying(lengths: Floats) -> Floats:
     """The columns that vary, in their standard deviations."""
     spread = lengths.std(axis=0)
-    kept: Floats = lengths[:, spread > _ZERO] / spread[spread > _ZERO]
-    return kept
+    columns: Floats = lengths[:, spread > _ZERO] / spread[spread > _ZERO]
+    return columns
 
 
 def _explained(of: Floats, by: Floats) -> float:
     apart = of - of.mean()
-    whole = float(apart @ apart)
-    if not by.shape[1] or whole <= _ZERO:
+    total = float(apart @ apart)
+    if not by.shape[1] or total <= _ZERO:
         return 0.0
     by = by - by.mean(axis=0)
     rest = apart - by @ np.linalg.lstsq(by, apart, rcond=None)[0]
-    return 1 - float(rest @ rest) / whole
+    return 1 - float(rest @ rest) / total
 
 
 # --- a swap -----------------------------------------------------------------------------------------------------------
@@ -379,8 +379,8 @@ def _against_placebo(changes: Changes, direction: Ints, why: str | None, tests: 
     weights = rows.weights(0.5, -0.5, -0.5 * ratio, 0.5 * ratio)
     if shows:
         weights -= 0.5 * contrast / placebo.value * (swapped - ratio * other)
-    found = fit.mean(weights, value)
-    tested = compare_estimate(found, n, UNIT, tests=tests, method=METHOD)
+    mean = fit.mean(weights, value)
+    tested = compare_estimate(mean, n, UNIT, tests=tests, method=METHOD)
     if why is None and rows.apart:
         why = ALIKE
     if why is None and damages and not shows:

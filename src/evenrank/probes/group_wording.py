@@ -131,14 +131,14 @@ def _word_after(text: str, end: int) -> tuple[str, int]:
     Words in brackets are passed over, if others follow: "her (late) husband".
     """
     aside = _ASIDE.match(text, end)
-    found = _NEXT.match(text, aside.end() if aside else end)
-    return (found[1].casefold().replace("’", "'"), found.end()) if found else ("", end)
+    match = _NEXT.match(text, aside.end() if aside else end)
+    return (match[1].casefold().replace("’", "'"), match.end()) if match else ("", end)
 
 
 def _coordinated(text: str, end: int, joined_by: tuple[str, ...]) -> int:
     """Where "his or her" ends, if that is what stands here."""
-    found = _OTHER_POSSESSIVE.match(text, end)
-    return found.end() if found and (found[1] or "or").casefold() in joined_by else end
+    match = _OTHER_POSSESSIVE.match(text, end)
+    return match.end() if match and (match[1] or "or").casefold() in joined_by else end
 
 
 POSSESSIVE = {
@@ -308,17 +308,17 @@ def language_notes(batches: Iterable[pl.DataFrame], lexicon: Lexicon) -> tuple[s
     """A note if the first documents (``text``) are hardly English, though the lexicon is; none for other lexicons."""
     if lexicon.language != "en":
         return ()
-    stops, documents, words, found = stop_list(NLTK), 0, 0, 0
+    stops, documents, words, matches = stop_list(NLTK), 0, 0, 0
     for batch in batches:
         for text in batch["text"].head(_DOCUMENTS - documents).str.slice(0, _CHARACTERS):
             tokens = tokenize(text)
             words += len(tokens)
-            found += sum(token in stops for token in tokens)
+            matches += sum(token in stops for token in tokens)
         documents = min(documents + batch.height, _DOCUMENTS)
         if documents == _DOCUMENTS:
             break
-    if words < _FEWEST_WORDS or found >= _LEAST_SHARE * words:
+    if words < _FEWEST_WORDS or matches >= _LEAST_SHARE * words:
         return ()
-    share = f"{found / words:.0%} of the words of the first documents are English stop words"
+    share = f"{matches / words:.0%} of the words of the first documents are English stop words"
     other = f"but the lexicon {lexicon.name} is: its words may mean other things here"
     return (f"The texts hardly look English ({share}), {other}.",)

@@ -93,12 +93,12 @@ def known_items(
     numbers = _terms(set(chain.from_iterable(words_of)), analyzer)
     most = max(1, int(RARE * documents))
     for doc_id, text, spans, words in zip(texts["doc_id"], texts["text"], places_of, words_of, strict=True):
-        found, short = _sentences(text, spans)
-        total, without = total + len(found) + short, without + short
+        sentences, short = _sentences(text, spans)
+        total, without = total + len(sentences) + short, without + short
         terms = [numbers[word] for word in words]
         times = Counter(terms)
-        places = [one.start() for one in _PLACE.finditer(text)]
-        for start, end, first, last in _chosen(found, doc_id, mixed):
+        places = [match.start() for match in _PLACE.finditer(text)]
+        for start, end, first, last in _chosen(sentences, doc_id, mixed):
             where = (doc_id, start, end, *_place(places, start, end))
             name = f"{_one_word(doc_id)}@{start}-{end}"
             rows.append((name, " ".join(text[start:end].split()), *where, True))
@@ -126,8 +126,8 @@ def _one_word(doc_id: str) -> str:
 def _terms(words: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
     """The number of the term of each of these words, below 0 for one that has none."""
     listed = sorted(words)
-    found = analyzer.terms(pl.Series(listed, dtype=pl.String), grow=False).group_by("text").agg("term")
-    numbers = {row: terms[0] for row, terms in found.iter_rows() if len(terms) == 1}
+    table = analyzer.terms(pl.Series(listed, dtype=pl.String), grow=False).group_by("text").agg("term")
+    numbers = {row: terms[0] for row, terms in table.iter_rows() if len(terms) == 1}
     return {word: numbers.get(row, -1) for row, word in enumerate(listed)}
 
 
@@ -142,18 +142,18 @@ _Sentence = tuple[int, int, int, int]
 
 def _sentences(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[_Sentence], int]:
     """The sentences of a passage that can be asked for, and how many are too short; ``spans``: of its words."""
-    found: list[_Sentence] = []
+    sentences: list[_Sentence] = []
     first = short = 0
     for start, end in sentence_spans(text):
         last = first
         while last < len(spans) and spans[last][0] < end:
             last += 1
         if last - first >= LEAST_WORDS:
-            found.append((start, end, first, last))
+            sentences.append((start, end, first, last))
         else:
             short += 1
         first = last
-    return found, short
+    return sentences, short
 
 
 def _chosen(found: Sequence[_Sentence], doc_id: str, seed: int) -> Iterator[_Sentence]:

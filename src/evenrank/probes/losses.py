@@ -265,11 +265,11 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     size = len(documents)
     own, there = answers.own[left], answers.copies[left]
     number = _by_document(np.ones(len(own)), own, size)
-    found = _by_document(there, own, size)
-    asked = number > 0
+    hits = _by_document(there, own, size)
+    tested = number > 0
     by_bm25 = _by_document(answers.bm25_copies[left], own, size)
-    none = asked & (found == 0) & (by_bm25 > 0)
-    f0, f1 = (int((number[one] >= 2).sum()) for one in (none, asked & (found == 1)))
+    none = tested & (hits == 0) & (by_bm25 > 0)
+    f0, f1 = (int((number[mask] >= 2).sum()) for mask in (none, tested & (hits == 1)))
     enough = size >= FEWEST_PASSAGES
     inferred = np.zeros(size, np.bool_)
     if enough and f0 >= FEWEST_MISSING and sign_p(f0, f1) < ALPHA:
@@ -278,7 +278,7 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     for value, name in enumerate(documents.groups):
         inside = documents.group == value
         # What neither finds shows nothing.
-        if enough and _whole(none, asked & (found + by_bm25 > 0), inside, documents):
+        if enough and _whole(none, tested & (hits + by_bm25 > 0), inside, documents):
             inferred = inferred | (none & inside)
             # A passage that others find is not missing.
             if not documents.in_lists[inside].any():
@@ -289,10 +289,10 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     stray = inferred.any() and (inferred & others).sum() >= ELSEWHERE * inferred.sum()
     if stray or (documents.zero.any() and not documents.missing.any()):
         cause = "wrong vector"
-    in_no_list = asked & ~documents.in_lists
+    in_no_list = tested & ~documents.in_lists
     proven = int((in_no_list & inferred).sum())
     if proven and in_no_list.sum() >= FEWEST_UNSEEN and proven >= PROVEN * in_no_list.sum():
-        unseen = ~asked & ~documents.in_lists
+        unseen = ~tested & ~documents.in_lists
         unseen[unseen] = documents.have_query(np.flatnonzero(unseen))
     lacking = inferred | documents.missing | documents.zero
     taken = left & lacking[answers.own]
@@ -302,8 +302,8 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         np.bincount(documents.group[documents.in_lists & (documents.group >= 0)], minlength=len(documents.groups)) > 0
     )
     evidence = {
-        "tested": int(asked.sum()),
-        "missing": int((lacking & asked).sum()),
+        "tested": int(tested.sum()),
+        "missing": int((lacking & tested).sum()),
         "in_no_list": int((~documents.in_lists).sum()),
         "unseen": int(in_no_list.sum()),
         "proven": proven,
@@ -315,12 +315,12 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         "unlisted_values": [
             name
             for value, name in enumerate(documents.groups)
-            if (asked & (documents.group == value)).sum() >= FEWEST_OF_VALUE and not listed[value]
+            if (tested & (documents.group == value)).sum() >= FEWEST_OF_VALUE and not listed[value]
         ],
         "values_listed": bool(listed.all()),
     }
     least = next(n for n in range(FEWEST_MISSING, size + 9 + 2 * f1) if sign_p(n, f1) < ALPHA)
-    error, seen = clustered_error(influence, answers.own), least / max(1, int(asked.sum()))
+    error, seen = clustered_error(influence, answers.own), least / max(1, int(tested.sum()))
     where = ", ".join(of_values) or None
     return documents.loss(cause, share, error, len(rows), rows, evidence, where=where, detectable=seen), taken
 
@@ -492,20 +492,20 @@ def place_losses(documents: Documents, places: Results, top: int, renamed: bool)
 
 def _most(numbers: Array) -> Array:
     """The distinct documents, those that are there most often first."""
-    found, counts = np.unique(numbers, return_counts=True)
-    return found[np.argsort(-counts, kind="stable")]
+    documents, counts = np.unique(numbers, return_counts=True)
+    return documents[np.argsort(-counts, kind="stable")]
 
 
 def repeats(lists: Array, size: int, alike: Callable[[Array, Array], Array]) -> Array:
     """The document above each rank [Q, top] that the one there is alike to; −1 for none."""
-    found = np.full(lists.shape, -1, np.int64)
+    originals = np.full(lists.shape, -1, np.int64)
     for rank in range(1, lists.shape[1]):
         for above in range(rank):
-            both = np.flatnonzero((lists[:, rank] >= 0) & (lists[:, rank] < size) & (found[:, rank] < 0))
+            both = np.flatnonzero((lists[:, rank] >= 0) & (lists[:, rank] < size) & (originals[:, rank] < 0))
             both = both[(lists[both, above] >= 0) & (lists[both, above] < size)]
             same = both[alike(lists[both, rank], lists[both, above])]
-            found[same, rank] = lists[same, above]
-    return found
+            originals[same, rank] = lists[same, above]
+    return originals
 
 
 def hubs_of(lists: Array, free: Array, bm25: Array, size: int) -> Array:
@@ -527,12 +527,12 @@ def _shortest(documents: Documents, lists: Array, free: Array, bm25: Array, loss
 def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: Callable[..., Loss], bound: int) -> Loss:
     """Documents of fewer words than a bound: their places beyond their share of the collection, or BM25's."""
     under = documents.lengths < bound
-    held = free & under[np.where(free, lists, 0)]
+    own = free & under[np.where(free, lists, 0)]
     theirs = (bm25 >= 0) & under[np.maximum(bm25, 0)]
     of_collection = float(under.mean())
     base = theirs if theirs.sum() > of_collection * (bm25 >= 0).sum() else of_collection
     where = f"under {bound} words"
-    short = loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
+    short = loss("short", own, base, _most(lists[own]), bound=bound, collection=of_collection, where=where)
     # A cosine alone favours passages of half the words by √2.
     places, beside = short.evidence["places"], short.evidence["beside"]
     return replace(short, named=short.named and places * (1 - beside) >= SHORT_ODDS * beside * (1 - places))
@@ -547,7 +547,7 @@ def find_losses(
     """The losses in order of their share, and the share of sentences that are found (None without answers)."""
     t = min(rank_to_find(len(documents)), k)
     losses: list[Loss] = []
-    found: float | None = None
+    share: float | None = None
     renamed = False
     if answers is not None:
         left = np.ones(len(answers.own), np.bool_)
@@ -570,16 +570,16 @@ def find_losses(
         rules += of_groups
         # What BM25 misses too is of no named cause.
         left &= ~((explained | taken) & (answers.bm25_ranks <= t))
-        found = float((answers.ranks <= np.where(pairs & swapped.named, 1, t)).mean())
-        rules.append(otherwise(documents, answers, left, t, found, sum(one.share for one in rules if one.named)))
+        share = float((answers.ranks <= np.where(pairs & swapped.named, 1, t)).mean())
+        rules.append(otherwise(documents, answers, left, t, share, sum(loss.share for loss in rules if loss.named)))
         losses += rules
     losses += place_losses(documents, places, min(FIRST_TEN, k), renamed)
     losses.sort(key=lambda one: -one.share)
     # What has no cause is named only where it is the largest.
-    largest = max((one.share for one in losses if one.named), default=0.0)
+    largest = max((loss.share for loss in losses if loss.named), default=0.0)
     losses = [
-        replace(one, named=one.named and one.share >= largest) if one.cause == "not found otherwise" else one
-        for one in losses
+        replace(loss, named=loss.named and loss.share >= largest) if loss.cause == "not found otherwise" else loss
+        for loss in losses
     ]
-    first = next((one for one in losses if one.named), None)
-    return tuple(replace(one, first=one is first) for one in losses), found
+    first = next((loss for loss in losses if loss.named), None)
+    return tuple(replace(loss, first=loss is first) for loss in losses), share

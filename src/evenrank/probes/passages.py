@@ -68,8 +68,8 @@ class Passages:
     @cached_property
     def frequencies(self) -> Array:
         """In how many passages each term is [V]."""
-        found: Array = np.bincount(self.words.indices, minlength=self.analyzer.size)
-        return found
+        counts: Array = np.bincount(self.words.indices, minlength=self.analyzer.size)
+        return counts
 
     @cached_property
     def files(self) -> pl.Series:
@@ -79,8 +79,8 @@ class Passages:
     def by_file(self) -> Passages:
         """Whole documents in place of their parts."""
         table = pl.DataFrame({"file": self.files, "text": self.texts})
-        whole = table.group_by("file", maintain_order=True).agg(pl.col("text").str.join("\n"))
-        return Passages.counted(whole["file"].rename("doc_id"), whole["text"])
+        files = table.group_by("file", maintain_order=True).agg(pl.col("text").str.join("\n"))
+        return Passages.counted(files["file"].rename("doc_id"), files["text"])
 
     def items(self, sample: int, seed: int) -> KnownItems:
         """The queries of so many passages, drawn."""
@@ -114,23 +114,23 @@ class Passages:
 
         terms = self.analyzer.terms(queries, grow=False).filter(pl.col("term") >= 0)
         entries = np.ones(terms.height, np.float32), (terms["text"].to_numpy(), terms["term"].to_numpy())
-        asked = csr_array(entries, shape=(len(queries), self.analyzer.size))
-        found = np.full((len(queries), k), -1, np.int64)
+        query_terms = csr_array(entries, shape=(len(queries), self.analyzer.size))
+        numbers = np.full((len(queries), k), -1, np.int64)
         for start in range(0, len(queries), _QUERIES):
-            scores = (asked[start : start + _QUERIES] @ self._weights).tocsr()
+            scores = (query_terms[start : start + _QUERIES] @ self._weights).tocsr()
             for row, (first, last) in enumerate(zip(scores.indptr, scores.indptr[1:], strict=False), start):
                 own, documents = scores.data[first:last], scores.indices[first:last]
                 if len(own) > k:
-                    kept = own >= np.partition(own, -k)[-k]
-                    own, documents = own[kept], documents[kept]
+                    top = own >= np.partition(own, -k)[-k]
+                    own, documents = own[top], documents[top]
                 order = np.lexsort((documents, -own))[:k]
-                found[row, : len(order)] = documents[order]
-        return found
+                numbers[row, : len(order)] = documents[order]
+        return numbers
 
     def alike(self, some: Array, others: Array) -> Array:
         """Whether passages ``some`` [n] and ``others`` [n] share nine tenths of the distinct words of either."""
         sizes = np.diff(self.words.indptr)
-        found = np.zeros(len(some), np.bool_)
+        matches = np.zeros(len(some), np.bool_)
         # Most differ too much in length; long passages a few at a time.
         close = np.flatnonzero(
             np.minimum(sizes[some], sizes[others]) >= ALIKE * np.maximum(1, np.maximum(sizes[some], sizes[others]))
@@ -138,8 +138,8 @@ class Passages:
         part = np.cumsum(sizes[some[close]] + sizes[others[close]]) // _TERMS
         for rows in np.split(close, np.flatnonzero(np.diff(part)) + 1):
             common = self._present[some[rows]].multiply(self._present[others[rows]]).sum(axis=1)
-            found[rows] = common >= ALIKE * np.maximum(sizes[some[rows]], sizes[others[rows]])
-        return found
+            matches[rows] = common >= ALIKE * np.maximum(sizes[some[rows]], sizes[others[rows]])
+        return matches
 
     @cached_property
     def _present(self) -> Any:

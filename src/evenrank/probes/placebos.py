@@ -88,8 +88,8 @@ class Names:
         names: Counter[str] = Counter()
         small: Counter[str] = Counter()
         for batch in batches:
-            found = batch["text"].str.extract_all(_RUN).explode().drop_nulls()
-            names.update(_frequencies(found.str.slice(1).str.extract_all(r"\p{Lu}\p{Ll}+\b")))
+            runs = batch["text"].str.extract_all(_RUN).explode().drop_nulls()
+            names.update(_frequencies(runs.str.slice(1).str.extract_all(r"\p{Lu}\p{Ll}+\b")))
             small.update(_frequencies(batch["text"].str.extract_all(r"\b\p{Ll}+\b")))
         return Names.of({word: count for word, count in names.items() if count > small[word.lower()]})
 
@@ -122,8 +122,8 @@ class Names:
 
 
 def _frequencies(words: pl.Series) -> Counter[str]:
-    found = words.explode().drop_nulls().value_counts()
-    return Counter(dict(found.iter_rows()))
+    counts = words.explode().drop_nulls().value_counts()
+    return Counter(dict(counts.iter_rows()))
 
 
 def placebo_of_words(
@@ -143,9 +143,9 @@ def placebo_of_words(
     """
     texts = table["text"]
     rows = np.flatnonzero(edits > 0)
-    made = np.zeros(len(texts), dtype=np.int64)
+    counts = np.zeros(len(texts), dtype=np.int64)
     if not len(rows):
-        return Edited(texts, made)
+        return Edited(texts, counts)
     changed = []
     # What a placebo never writes as a name: the words of phrases too.
     words = frozenset(word for key in lexicon.entries("word") for word in key)
@@ -166,10 +166,10 @@ def placebo_of_words(
             places = _drawn(_spaces(text, spans), wanted, draw)
         if names is not None and form in ("name", "any") and len(places) < wanted:
             places += _name_places(text, spans, words | of_queries, names, draw, wanted - len(places))
-        made[row] = len(places)
+        counts[row] = len(places)
         changed.append(_replaced(text, places))
     written = texts.clone().scatter(rows, pl.Series(changed, dtype=pl.String))
-    return Edited(written, made, short=int((made < edits).sum()))
+    return Edited(written, counts, short=int((counts < edits).sum()))
 
 
 def _drawn(places: list[Place], wanted: int, draw: int) -> list[Place]:
@@ -191,8 +191,8 @@ def _apart(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _spaces(text: str, spans: list[tuple[int, int]]) -> list[Place]:
-    found = [match.start() for match in _SPACE.finditer(text)]
-    return [Place(place, place + 1, "  ") for place in found if _apart(place, place + 1, spans)]
+    starts = [match.start() for match in _SPACE.finditer(text)]
+    return [Place(start, start + 1, "  ") for start in starts if _apart(start, start + 1, spans)]
 
 
 @functools.lru_cache(maxsize=8)
@@ -256,12 +256,12 @@ def _name_places(
         ):
             places.setdefault(word, []).append(match.span())
     without = {*words, *tokenize(text)} if places else set()
-    found: list[Place] = []
+    replacements: list[Place] = []
     for word in sorted(places, key=lambda name: mix(draw ^ fnv(name.encode()))):
-        if len(found) >= wanted:
+        if len(replacements) >= wanted:
             break
         other = names.like(word, mix(draw ^ mix(fnv(word.encode()))), without)
         if other is not None:
             without.add(other.casefold())
-            found += [Place(start, end, other) for start, end in places[word]]
-    return found[:wanted]
+            replacements += [Place(start, end, other) for start, end in places[word]]
+    return replacements[:wanted]

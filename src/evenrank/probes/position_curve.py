@@ -57,8 +57,8 @@ class PositionCurve:
 
     >>> import numpy as np
     >>> from evenrank.probes.position_curve import position_curve
-    >>> found = position_curve(np.array([[0.9, 0.5, 0.7], [0.7, 0.3, 0.5]]))
-    >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle)]
+    >>> curve = position_curve(np.array([[0.9, 0.5, 0.7], [0.7, 0.3, 0.5]]))
+    >>> [round(c.mean, 4) for c in (curve.first_last, curve.ends_middle)]
     [0.2, 0.3]
     """
 
@@ -94,8 +94,8 @@ def place_weights(others: int, places: int) -> Floats:
     at = np.arange(places)[:, None] * others * 2
     distance = np.abs(at - 2 * (places - 1) * np.arange(others + 1))
     nearest = (distance == distance.min(axis=1, keepdims=True)).astype(np.float64)
-    found: Floats = nearest / nearest.sum(axis=1, keepdims=True)
-    return found
+    weights: Floats = nearest / nearest.sum(axis=1, keepdims=True)
+    return weights
 
 
 def contrast_weights(places: int) -> Floats:
@@ -114,11 +114,11 @@ def version_shapes(others: Ints, places: int) -> tuple[list[Ints], Ints, Floats]
     [S, places, K] of the needed versions, the first ones of K.
     """
     numbers, shape = np.unique(others, return_inverse=True)
-    whole = [place_weights(int(number), places) for number in numbers]
-    needed = [np.flatnonzero(one.any(axis=0)) for one in whole]
+    matrices = [place_weights(int(number), places) for number in numbers]
+    needed = [np.flatnonzero(matrix.any(axis=0)) for matrix in matrices]
     weights = np.zeros((len(numbers), places, max(map(len, needed), default=0)))
-    for row, (one, columns) in enumerate(zip(whole, needed, strict=True)):
-        weights[row, :, : len(columns)] = one[:, columns]
+    for row, (matrix, columns) in enumerate(zip(matrices, needed, strict=True)):
+        weights[row, :, : len(columns)] = matrix[:, columns]
     return needed, shape, weights
 
 
@@ -136,15 +136,15 @@ def position_curve(at: Floats, *, clusters: Ints | None = None, why: str | None 
     first_last, middle, first, last = (_compared(rows @ weight) for weight in contrast_weights(count))
     # Shown where both ends are on the same side.
     both = intersection_union(first, last)
-    found = [first_last, replace(middle, p=both.p, mde=both.mde, reason=both.reason)]
+    contrasts = [first_last, replace(middle, p=both.p, mde=both.mde, reason=both.reason)]
     if count == _NO_MIDDLE:
-        found[1] = undecidable(None, first_last.n, "two places have no middle", UNIT)
-    found = corrected(found)
+        contrasts[1] = undecidable(None, first_last.n, "two places have no middle", UNIT)
+    contrasts = corrected(contrasts)
     if why is not None:
-        found = [undecidable(one.mean, one.n, why, UNIT) for one in found]
+        contrasts = [undecidable(c.mean, c.n, why, UNIT) for c in contrasts]
     means = rows.mean(axis=0) if n else np.full(count, np.nan)
     ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
-    return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], (first, last))
+    return PositionCurve(np.linspace(0, 1, count), n, means, ends, contrasts[0], contrasts[1], (first, last))
 
 
 def _compared(values: Floats) -> Comparison:

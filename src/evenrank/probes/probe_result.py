@@ -103,8 +103,8 @@ def probe_findings(result: ProbeResult) -> Iterator[Finding]:
     if own is None:
         yield _PHRASES.finding("unknown", level="cannot be told", place="warning")
     for variant in result.variants:
-        found = variant_finding(result.name, variant)
-        yield found if several else replace(found, place="answer")
+        finding = variant_finding(result.name, variant)
+        yield finding if several else replace(finding, place="answer")
     if own is not None:
         figure = Estimate(own.mean, own.ci95, result.queries)
         yield _PHRASES.finding("effectiveness", result.name, "shown", figure, name=result.name)
@@ -240,8 +240,8 @@ def _short(result: ProbeResult) -> Table:
 
 def _facts(result: ProbeResult) -> tuple[tuple[str, str], ...]:
     still = (("queries whose scores do not vary, left out", f"{result.still:,}"),) if result.still else ()
-    whole = result.settings.get("sampled_from")
-    drawn = f" of {whole:,}" if isinstance(whole, int) else ""
+    total = result.settings.get("sampled_from")
+    drawn = f" of {total:,}" if isinstance(total, int) else ""
     return (
         ("pairs", f"{result.pairs:,}"),
         ("queries", f"{result.queries:,}{drawn}"),
@@ -327,9 +327,9 @@ def _ranks(result: ProbeResult) -> Table:
 
 def _replaced(result: ProbeResult) -> Table:
     rows = [
-        (variant.name, measure, result.original[measure], found)
+        (variant.name, measure, result.original[measure], figure)
         for variant in result.variants
-        for measure, found in variant.replaced.items()
+        for measure, figure in variant.replaced.items()
     ]
     columns = (
         Column("variant"),
@@ -370,8 +370,8 @@ def side_by_side(example: Example) -> tuple[str, str]:
     before, after = (re.findall(r"\S+", text) for text in (example.original, example.variant))
     if max(len(before), len(after)) > 2000:
         return _cut(before, [], 0), _cut(after, [], 0)
-    found = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    changes = [(a, b, c, d) for tag, a, b, c, d in found if tag != "equal"]
+    opcodes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    changes = [(a, b, c, d) for tag, a, b, c, d in opcodes if tag != "equal"]
     first = [(a, b) for a, b, _, _ in changes if b > a]
     second = [(c, d) for _, _, c, d in changes if d > c]
     start, begin = (changes[0][0], changes[0][2]) if changes else (0, 0)
@@ -396,8 +396,8 @@ def _charts(result: ProbeResult) -> list[Drawing]:
     rows: list[dict[str, float | str]] = []
     for variant in result.variants:
         means = variant.means
-        for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_FINDING, means.finding)):
-            rows += _point(variant.name, name, found)
+        for name, estimate in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_FINDING, means.finding)):
+            rows += _point(variant.name, name, estimate)
     if not rows:
         return []
     title = "Change of the score (in standard deviations of the query's scores)"

@@ -139,10 +139,10 @@ def probe(
     placebos = placebos or {}
     given = given_variants(variants, placebos)
     sources = {"collection": collection, "queries": queries, "run": run, "qrels": qrels}
-    made = _provenance(model, sources, given, placebos, lexicon).ahead()
+    provenance = _provenance(model, sources, given, placebos, lexicon).ahead()
     words = None if lexicon is None else load_lexicon(lexicon)
     listing = None if run is None else as_run(run)
-    made.add_card("run", None if listing is None else listing.card)
+    provenance.add_card("run", None if listing is None else listing.card)
     judged = None if qrels is None else as_qrels(qrels)
     if listing is not None and judged is not None:
         check_judged(judged["query_id"], [listing], qrels)
@@ -160,7 +160,7 @@ def probe(
         query_prompt=query_prompt,
         document_prompt=document_prompt,
     )
-    versions, found = score_versions(listed, pairing.texts, ranker, batch_size, keep, quiet)
+    versions, pair_scores = score_versions(listed, pairing.texts, ranker, batch_size, keep, quiet)
     varies = ~np.isnan(versions.deviation)
     if not varies.any():
         why = "" if np.bincount(listed.query).max() > 1 else "; a list needs two passages or more"
@@ -169,7 +169,7 @@ def probe(
             f"{ranker.name}: the scores of the passages of a query do not vary, for any query{why}{more}"
         )
     named = os.fspath(model) if is_path(model) else ranker.name
-    settings = {"model": named, "ranker": found.facts, "depth": None if run is None else depth}
+    settings = {"model": named, "ranker": pair_scores.facts, "depth": None if run is None else depth}
     settings |= {"sample": sample, "sampled_from": listed.sampled_from, "seed": seed, "batch_size": batch_size}
     settings |= {"lexicon": None if words is None else words.name}
     lengths = text_lengths(versions.texts, ranker if any(placebo for _, placebo in pairing.variants) else None)
@@ -184,10 +184,10 @@ def probe(
         run_figures(listed.ranked(versions.scores[""], ranker.name), listed.passages(), judged, words, seed),
         figures,
         settings,
-        tuple(_notes(listing, listed, pairing, ranker, found, seed)),
-        provenance=made,
+        tuple(_notes(listing, listed, pairing, ranker, pair_scores, seed)),
+        provenance=provenance,
     )
-    found.forget()
+    pair_scores.forget()
     return result
 
 
@@ -219,20 +219,20 @@ def _provenance(
     placebos: Mapping[str, object],
     lexicon: LexiconLike | None,
 ) -> Provenance:
-    made = Provenance("evenrank.probe")
+    provenance = Provenance("evenrank.probe")
     if model == "bm25" and not os.path.isdir("bm25"):
-        made.name("model", "bm25", "computed here")
+        provenance.name("model", "bm25", "computed here")
     else:
-        note_model(made, "model", model)
+        note_model(provenance, "model", model)
     for role, source in sources.items():
-        made.add(role, source)
+        provenance.add(role, source)
     named = {f"variant {name}": source for name, source in given.items()}
     named |= {f"placebo of {name}": source for name, source in placebos.items()}
     for role, source in named.items():
         if source is None:
-            made.name(role, role.removeprefix("variant "), "made in memory")
+            provenance.name(role, role.removeprefix("variant "), "made in memory")
         else:
-            made.add(role, source.table if isinstance(source, Varied) else source)
+            provenance.add(role, source.table if isinstance(source, Varied) else source)
     if lexicon is not None:
-        note_lexicon(made, lexicon)
-    return made
+        note_lexicon(provenance, lexicon)
+    return provenance

@@ -80,12 +80,12 @@ class Searching:
 
     def bm25(self) -> SearchResults:
         """The lists of BM25."""
-        found = self.passages.search(self.queries["text"], self.k)
-        query, rank = np.nonzero(found >= 0)
+        numbers = self.passages.search(self.queries["text"], self.k)
+        query, rank = np.nonzero(numbers >= 0)
         table = pl.DataFrame(
             {
                 "query_id": self.queries["query_id"].gather(query),
-                "doc_id": self.passages.ids.gather(found[query, rank]),
+                "doc_id": self.passages.ids.gather(numbers[query, rank]),
                 "rank": rank + 1,
             }
         )
@@ -205,9 +205,9 @@ class Searching:
 def _asked(given: object) -> Callable[[str], Sequence[Any]] | None:
     """How a retriever of LangChain (``invoke``) or LlamaIndex (``retrieve``) is asked; None for anything else."""
     for name in ("retrieve", "invoke"):
-        found = getattr(given, name, None)
-        if callable(found) and not isinstance(given, type):
-            return cast("Callable[[str], Sequence[Any]]", found)
+        method = getattr(given, name, None)
+        if callable(method) and not isinstance(given, type):
+            return cast("Callable[[str], Sequence[Any]]", method)
     return None
 
 
@@ -215,9 +215,9 @@ def _id_of(document: Any) -> str:
     """What a retriever's document, or node, is called in its metadata."""
     metadata = getattr(document, "metadata", None)
     if isinstance(metadata, Mapping):
-        found = next((metadata[name] for name in _IDS if metadata.get(name) is not None), None)
-        if found is not None:
-            return str(found)
+        doc_id = next((metadata[name] for name in _IDS if metadata.get(name) is not None), None)
+        if doc_id is not None:
+            return str(doc_id)
     raise EvenrankError(
         f"{arg.model}: expected a retriever whose documents have {' or '.join(_IDS[:2])} in their metadata, found"
         f" {quoted(str(sorted(metadata)) if isinstance(metadata, Mapping) else type(document).__name__)}"

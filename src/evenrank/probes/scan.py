@@ -162,7 +162,7 @@ def describe_collection(collection: object, sample: int, seed: int, out: str) ->
     """The queries of a scan, and what is known of a collection before anything is searched; ``out``: their file."""
     passages = Passages.of(as_collection(collection))
     items = passages.items(sample, seed)
-    given = shlex.quote(os.fspath(collection)) if is_path(collection) else "COLLECTION"
+    path = shlex.quote(os.fspath(collection)) if is_path(collection) else "COLLECTION"
     counts = {
         "passages": len(passages.ids),
         "repeats": len(passages.ids) - passages.texts.n_unique(),
@@ -171,7 +171,7 @@ def describe_collection(collection: object, sample: int, seed: int, out: str) ->
         "queries": items.queries.height,
         "drawn": items.passages,
     }
-    values = {"collection": given, "out": out, **counts}
+    values = {"collection": path, "out": out, **counts}
     texts = phrases("scan").text("described", **values), phrases("scan").text("asked", **values)
     return items.queries, "\n".join(texts)
 
@@ -211,7 +211,7 @@ class _Scan:
     def asked(self) -> pl.DataFrame:
         """All queries, those of the log behind the others: ``query_id``, ``text``."""
         both = (self.items.queries, self.log)
-        return pl.concat([one.select("query_id", "text") for one in both if one is not None])
+        return pl.concat([table.select("query_id", "text") for table in both if table is not None])
 
     def documents(self, lists: Array, ids: pl.Series, found: SearchResults) -> Documents:
         """The collection beside the numbered lists [Q, k] and the ``ids`` behind the numbers."""
@@ -304,10 +304,10 @@ def _groups(ids: pl.Series, labels: object, column: Strings | None, neutral: Str
         # The first folder before the part.
         table = pl.DataFrame({"doc_id": ids, "group": ids.str.extract(rf"^([^{PART}/]*)/")})
     else:
-        found = as_labels(labels, [ids], group_column=column, neutral=neutral)
-        largest = largest_groups(found)
-        names = [found.groups[number] if number >= 0 else None for number in largest.tolist()]
-        table = pl.DataFrame({"doc_id": found.table["doc_id"], "group": pl.Series(names, dtype=pl.String)})
+        groups = as_labels(labels, [ids], group_column=column, neutral=neutral)
+        largest = largest_groups(groups)
+        names = [groups.groups[number] if number >= 0 else None for number in largest.tolist()]
+        table = pl.DataFrame({"doc_id": groups.table["doc_id"], "group": pl.Series(names, dtype=pl.String)})
     return table.drop_nulls("group")
 
 
@@ -362,17 +362,17 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
     listed = found.lists["query_id"].unique()
     unlisted = len(lists) - len(listed)
     # A run of a log alone says nothing of answers.
-    asked = queries["query_id"].is_in(listed.implode()).any()
+    any_listed = queries["query_id"].is_in(listed.implode()).any()
     t = min(rank_to_find(len(passages.ids)), k)
     documents = read.documents(lists, all_ids, found)
-    losses, share = find_losses(documents, answers if asked else None, places, k)
-    if not asked:
+    losses, share = find_losses(documents, answers if any_listed else None, places, k)
+    if not any_listed:
         unlisted -= queries.height
     summary = None
     if share is not None:
         words = bm25_words = None
         if read.log is None and len(places.own):
-            words, bm25_words = (float((one <= t).mean()) for one in (places.ranks, places.bm25_ranks))
+            words, bm25_words = (float((r <= t).mean()) for r in (places.ranks, places.bm25_ranks))
         alone = pl.col("whole") & pl.col("place").is_null()
         undivided = queries.filter(alone & (pl.col("text").str.count_matches(" ") >= LONG_SENTENCE)).height
         counts = t, int(whole.sum()), read.items.sentences, read.items.without, undivided
@@ -477,20 +477,20 @@ def scan(
         EvenrankError: For a setting out of range; for none or several of ``model``, ``index`` and ``run``; if no
             sentence has a query; for a run of other queries, or of ids most of which are not the collection's.
     """
-    given = {name: value for name, value in (("model", model), ("index", index), ("run", run)) if value is not None}
-    if not given:
+    sources = {name: value for name, value in (("model", model), ("index", index), ("run", run)) if value is not None}
+    if not sources:
         raise EvenrankError(
             f"expected {arg.model}, {arg.index} or {arg.run} (a search elsewhere is asked evenrank.scan_queries)"
         )
-    made = Provenance("evenrank.scan")
-    role, retriever = next(iter(given.items()))
-    made.add("collection", collection)
+    provenance = Provenance("evenrank.scan")
+    role, retriever = next(iter(sources.items()))
+    provenance.add("collection", collection)
     for name, value in ((role, retriever), ("against", against)):
-        _note(made, name, value)
+        _note(provenance, name, value)
     for name, value in (("queries", queries), ("labels", labels)):
         if value is not None:
-            made.add(name, value)
-    made.ahead()
+            provenance.add(name, value)
+    provenance.ahead()
     passages = Passages.of(as_collection(collection))
     items = passages.items(sample, seed)
     log = None if queries is None else as_queries(queries)
@@ -503,16 +503,16 @@ def scan(
         document_prompt=document_prompt,
     )
     search = Searching(as_collection(collection), passages, read.asked, k, encoding, kind, quiet)
-    folder = cast("str | None", index) if len(given) > 1 else None
+    folder = cast("str | None", index) if len(sources) > 1 else None
     searched = [search.of_model(model, folder) if folder is not None else search.with_any(retriever, role)]
     if against is not None:
         searched.append(search.with_any(against, "against"))
     # Longer lists would show more than those that are cut.
-    k = min(k, *(one.depth for one in searched), len(passages.ids))
+    k = min(k, *(s.depth for s in searched), len(passages.ids))
     if k < 1:
         raise EvenrankError(f"{searched[0].name}: has no list of the queries that are asked")
-    measured = [_measure(one, read, k) for one in searched]
-    named = {"collection": collection if is_path(collection) else None, **given, "against": against}
+    measured = [_measure(s, read, k) for s in searched]
+    named = {"collection": collection if is_path(collection) else None, **sources, "against": against}
     settings: dict[str, object] = {
         name: os.fspath(value) if is_path(value) else type(value).__name__
         for name, value in named.items()
@@ -541,11 +541,11 @@ def scan(
         log is not None,
         other,
         settings,
-        tuple(note for one in searched for note in one.notes),
+        tuple(note for s in searched for note in s.notes),
         _asked(items.queries, searched, measured, read),
         dict(zip(ids.filter(ids.is_in(list(shown))), within, strict=True)),
         section_lines(collection, shown),
-        provenance=made,
+        provenance=provenance,
     )
 
 
@@ -567,9 +567,9 @@ def _changes(queries: pl.DataFrame, measured: Sequence[_Measured]) -> tuple[tupl
     table = queries.select("doc_id", "whole").with_columns(
         first=pl.Series(measured[0].ranks <= t), second=pl.Series(measured[1].ranks <= t)
     )
-    found = table.filter("whole").group_by("doc_id", maintain_order=True).agg(pl.col("first", "second").any())
+    by_passage = table.filter("whole").group_by("doc_id", maintain_order=True).agg(pl.col("first", "second").any())
     sides = (pl.col("second") & ~pl.col("first"), pl.col("first") & ~pl.col("second"))
-    lost, gained = (tuple(found.filter(side)["doc_id"].to_list()) for side in sides)
+    lost, gained = (tuple(by_passage.filter(side)["doc_id"].to_list()) for side in sides)
     return lost, gained
 
 
@@ -580,7 +580,7 @@ def _asked(
     lengths = pl.DataFrame({"doc_id": read.drawn.ids, "length": read.drawn.lengths})
     queries = queries.join(lengths, on="doc_id", how="left", maintain_order="left")
     queries = queries.join(read.groups, on="doc_id", how="left", maintain_order="left")
-    ranks = {one.name: measure.ranks for one, measure in zip(searched, measured, strict=True)}
+    ranks = {s.name: measure.ranks for s, measure in zip(searched, measured, strict=True)}
     ranks = {**ranks, BM25: measured[0].bm25}
     columns = [
         pl.Series(f"rank_{name}", [None if np.isinf(rank) else int(rank) for rank in values], pl.Int64)
@@ -593,8 +593,8 @@ def _with_command(loss: Loss, settings: Mapping[str, object], found: SearchResul
     """A loss with what mends it, where a command here does."""
     collection = shlex.quote(str(settings.get("collection", "COLLECTION")))
     # Passages that are cut already are cut anew of their documents.
-    given = str(settings.get("collection", ""))
-    source = "DOCUMENTS" if os.path.isfile(os.path.join(os.path.dirname(given), "documents.csv")) else collection
+    path = str(settings.get("collection", ""))
+    source = "DOCUMENTS" if os.path.isfile(os.path.join(os.path.dirname(path), "documents.csv")) else collection
     model = settings.get("model")
     command = None
     if loss.cause in ("another id", "not in the index", "wrong vector") and "run" not in settings:

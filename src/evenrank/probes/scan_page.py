@@ -104,23 +104,23 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         yield _PHRASES.finding("by_file", place="warning", name=result.name, count=result.by_file)
     if result.unlisted:
         yield _PHRASES.finding("unlisted", place="warning", name=result.name, count=result.unlisted, of=result.queries)
-    found = result.found
-    if found is not None and found.without_query:
-        share = found.without_query / found.of
+    summary = result.found
+    if summary is not None and summary.without_query:
+        share = summary.without_query / summary.of
         place: Place = "warning" if share > 0.1 else "note"
-        yield _PHRASES.finding("coverage", place=place, without=found.without_query, of=found.of, share=share)
-    if found is not None and 10 * found.undivided > result.passages:
-        values = {"count": found.undivided, "of": result.passages, "words": LONG_SENTENCE}
+        yield _PHRASES.finding("coverage", place=place, without=summary.without_query, of=summary.of, share=share)
+    if summary is not None and 10 * summary.undivided > result.passages:
+        values = {"count": summary.undivided, "of": result.passages, "words": LONG_SENTENCE}
         yield _PHRASES.finding("undivided", place="warning", **values)
     unexplained = sum(loss.share for loss in result.losses if loss.cause == "not found otherwise")
     if unexplained > _WEAK:
         yield _PHRASES.finding("weak", place="warning", name=result.name, missed=unexplained)
     if result.k < 10:
         yield _PHRASES.finding("short_lists", place="warning", name=result.name, depth=result.k)
-    if result.against is not None and found is not None and result.against.found is not None:
+    if result.against is not None and summary is not None and result.against.found is not None:
         other = result.against
         first = next((loss for loss in other.losses if loss.named), None)
-        values = {"other": other.name, "found": result.against.found.share, "own": found.share}
+        values = {"other": other.name, "found": result.against.found.share, "own": summary.share}
         counts: dict[str, Any] = {"lost": len(other.lost), "gained": len(other.gained)}
         yield _PHRASES.finding("against", **values, **counts)
         if first is not None:
@@ -136,7 +136,7 @@ def _nothing_else(losses: Sequence[Loss]) -> Iterator[Finding]:
     seen = [(loss.detectable or 0.0, _CAUSES[loss.cause][1]) for loss in losses if (loss.detectable or 0.0) < 1]
     later = [(share, what) for share, what in seen if share > _SOON]
     # A cause of several kinds is told by the one that shows last.
-    soon = [(share, what) for share, what in seen if what not in {one for _, one in later}] or later
+    soon = [(share, what) for share, what in seen if what not in {w for _, w in later}] or later
 
     def values(shares: Sequence[tuple[float, str]]) -> dict[str, Any]:
         return {"seen": max(shares)[0], "what": listed(sorted({what for _, what in shares})).replace(" and ", " or ")}
@@ -190,13 +190,13 @@ def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
     mends = _CAUSES[first.cause][2]
     if first.command is not None:
         yield first.command, mends
-    given = [f"evenrank scan {shlex.quote(str(result.settings.get('collection', 'COLLECTION')))}"]
-    given += [
+    command = [f"evenrank scan {shlex.quote(str(result.settings.get('collection', 'COLLECTION')))}"]
+    command += [
         f"--{name} {shlex.quote(str(result.settings[name]))}"
         for name in ("model", "index", "run")
         if name in result.settings
     ]
-    yield f"{' '.join(given)} --lost lost.txt", "all names" if first.command else f"{mends}; all names"
+    yield f"{' '.join(command)} --lost lost.txt", "all names" if first.command else f"{mends}; all names"
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -271,10 +271,10 @@ def _seen_from(text: Format) -> Format:
 
 def _by_cause(losses: Sequence[Loss]) -> list[Loss]:
     """Of each cause the loss that would have been seen last."""
-    found: dict[str, Loss] = {}
+    by_cause: dict[str, Loss] = {}
     for loss in sorted(losses, key=lambda one: -(one.detectable or 0.0)):
-        found.setdefault(loss.cause, loss)
-    return list(found.values())
+        by_cause.setdefault(loss.cause, loss)
+    return list(by_cause.values())
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -337,20 +337,20 @@ def _changed(title: str, ids: Sequence[str]) -> Table:
 
 def _strata(result: ScanResult) -> dict[str, Table]:
     """What is found by depth, length and group, of both kinds of queries, with BM25's."""
-    asked = result.asked
+    queries = result.asked
     rank = result.found.rank if result.found is not None else 10
     tenth = (pl.col("place") * TENTHS).floor().clip(0, TENTHS - 1).cast(pl.Int64)
     length = pl.sum_horizontal(*(pl.col("length") > most for most in LENGTHS)).cast(pl.Int64)
     kinds = {"By depth": ("tenth", tenth, _TENTHS), "By length": ("words", length, _LENGTH_NAMES)}
-    found = {
-        title: _stratum(asked.with_columns(part=part), title, heading, names, result.name, rank)
+    tables = {
+        title: _stratum(queries.with_columns(part=part), title, heading, names, result.name, rank)
         for title, (heading, part, names) in kinds.items()
     }
-    groups = asked["group"].drop_nulls().unique().sort().to_list()
+    groups = queries["group"].drop_nulls().unique().sort().to_list()
     if len(groups) > 1:
-        numbered = asked.with_columns(part=pl.col("group").replace_strict(groups, range(len(groups)), default=None))
-        found["By group"] = _stratum(numbered, "By group", "group", groups, result.name, rank)
-    return {title: table for title, table in found.items() if table.rows}
+        numbered = queries.with_columns(part=pl.col("group").replace_strict(groups, range(len(groups)), default=None))
+        tables["By group"] = _stratum(numbered, "By group", "group", groups, result.name, rank)
+    return {title: table for title, table in tables.items() if table.rows}
 
 
 _TENTHS = tuple(f"{place / 10:.1f}–{(place + 1) / 10:.1f}" for place in range(TENTHS))

@@ -70,18 +70,18 @@ def read_sources(
     others = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     if squad is not None:
         # With one split no question is left out.
-        made = squad_collection([squad], shares=(1, 0, 0))
-        asked = made.queries.select("query_id", "text")
-        return Sources(asked, made.qrels, answer_table(made.squad), made.collection, made.notes)
-    lacking = [arg(name) for name, one in others.items() if one is None]
+        data = squad_collection([squad], shares=(1, 0, 0))
+        questions = data.queries.select("query_id", "text")
+        return Sources(questions, data.qrels, answer_table(data.squad), data.collection, data.notes)
+    lacking = [arg(name) for name, source in others.items() if source is None]
     if lacking or answers is None:
         raise EvenrankError(f"expected {arg.squad}, or also {', '.join(lacking)}")
-    asked, judged, texts = as_queries(queries), as_qrels(qrels), as_collection(collection)
+    questions, judged, texts = as_queries(queries), as_qrels(qrels), as_collection(collection)
     if isinstance(answers, pl.DataFrame):
-        return Sources(asked, judged, answers, texts, ())
-    found = load_squad(answers)
-    notes = tuple(f"{found.path}: {note}" for note in found.alignment.notes())
-    return Sources(asked, judged, found.answers(), texts, notes)
+        return Sources(questions, judged, answers, texts, ())
+    file = load_squad(answers)
+    notes = tuple(f"{file.path}: {note}" for note in file.alignment.notes())
+    return Sources(questions, judged, file.answers(), texts, notes)
 
 
 def locate_answers(sources: Sources) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -93,8 +93,8 @@ def locate_answers(sources: Sources) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """
     relevant = sources.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
     spans = sources.spans.join(relevant, on=["query_id", "doc_id"], how="semi", maintain_order="left")
-    found = first_answers(spans)
-    first = sources.queries.select("query_id").join(found, on="query_id", how="inner", maintain_order="left")
+    answers = first_answers(spans)
+    first = sources.queries.select("query_id").join(answers, on="query_id", how="inner", maintain_order="left")
     if not first.height:
         raise EvenrankError("no query has an answer in a relevant passage")
     texts, where = sources.collection, "the collection"
@@ -109,12 +109,12 @@ def with_rivals(table: pl.DataFrame, candidates: Run, judged: pl.DataFrame, dept
     """The rows whose queries have candidates other than their relevant passages, which else would always be first."""
     relevant = judged.filter(pl.col("relevance") >= 1)
     rivals = candidates.table.filter(pl.col("rank") <= depth).join(relevant, on=["query_id", "doc_id"], how="anti")
-    found = table.join(rivals, on="query_id", how="semi", maintain_order="left")
-    if not found.height:
+    rows = table.join(rivals, on="query_id", how="semi", maintain_order="left")
+    if not rows.height:
         raise EvenrankError(
             f"run {candidates.name}: no query with an answer has a candidate other than its own passages"
         )
-    return found
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ _WORD = re.compile(r"\S+")
 
 def words_read(texts: pl.Series, reads: Array) -> float:
     """The share of the words of texts [N] that end within the characters ``reads`` [N] of each."""
-    ends = [[found.end() for found in _WORD.finditer(text)] for text in texts.to_list()]
-    read = sum(bisect_right(one, int(to)) for one, to in zip(ends, reads, strict=True))
+    ends = [[match.end() for match in _WORD.finditer(text)] for text in texts.to_list()]
+    read = sum(bisect_right(stops, int(to)) for stops, to in zip(ends, reads, strict=True))
     return read / max(1, sum(map(len, ends)))
 
 
@@ -264,21 +264,21 @@ def moved_answers(
     before = own["score"].to_numpy()
     answer, control = _scores(reader, moves, moved, before, batch_size)
     sd = _spread(ranked, own)
-    sides = [(one - before[:, None]) / sd[:, None] for one in (answer, control)]
+    sides = [(scores - before[:, None]) / sd[:, None] for scores in (answer, control)]
     lost, read = _lost(reader, moves, moved)
     why = too_little_read(read, passages, reader.scorer.facts().get("reads"))
 
     def curves(rows: Ints | slice) -> Curves:
         versions = (moves.at_places(values, rows) for values in (*sides, sides[0] - sides[1]))
-        return Curves(*(position_curve(one, clusters=clusters[rows], why=why) for one in versions))
+        return Curves(*(position_curve(v, clusters=clusters[rows], why=why) for v in versions))
 
     def beyond_control(column: int | Ints) -> Estimate:
         """What moving the answer's sentence to a place does beyond moving the control there, where it does move."""
         rows = np.arange(len(moves.rows))
         values = sides[0][rows, column] - sides[1][rows, column]
-        kept = (moves.answer[rows, column] != -1) & ~np.isnan(values)
-        found = estimate(cluster_means(values[kept], clusters[kept]) if kept.any() else np.empty(0), unit=UNIT)
-        return found if why is None else replace(found, ci95=None)
+        mask = (moves.answer[rows, column] != -1) & ~np.isnan(values)
+        effect = estimate(cluster_means(values[mask], clusters[mask]) if mask.any() else np.empty(0), unit=UNIT)
+        return effect if why is None else replace(effect, ci95=None)
 
     last = np.array([int(np.flatnonzero(weight.any(axis=0))[-1]) for weight in moves.weights])[moves.shape]
     return MovedAnswers(
@@ -322,10 +322,10 @@ def _scores(
         batch_size=batch_size,
         quiet=reader.quiet,
     )
-    found = pairs.join(scored.table, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    table = pairs.join(scored.table, on=["query_id", "doc_id"], how="left", maintain_order="left")
     # The passage as it is has its score among the candidates.
     scores = np.where(both == -1, before[:, None], np.nan)
-    scores[rows, columns] = found["score"].to_numpy()
+    scores[rows, columns] = table["score"].to_numpy()
     size = moves.answer.shape[1]
     return scores[:, :size], scores[:, size:]
 
@@ -407,12 +407,12 @@ def position_sensitivity(
     Raises EvenrankError for a setting out of range, and if no query has an answer in a relevant passage or other
     candidates.
     """
-    given = {"squad": squad, "collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
-    made = Provenance("evenrank.position_sensitivity")
-    note_model(made, "model", model)
-    for role, source in (given | {"run": run}).items():
-        made.add(role, source)
-    made.ahead()
+    data = {"squad": squad, "collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
+    provenance = Provenance("evenrank.position_sensitivity")
+    note_model(provenance, "model", model)
+    for role, source in (data | {"run": run}).items():
+        provenance.add(role, source)
+    provenance.ahead()
     sources = read_sources(squad, collection, queries, qrels, answers)
     located, notes = locate_answers(sources)
     candidates = None if run is None else as_run(run)
@@ -422,27 +422,25 @@ def position_sensitivity(
     if sampled_from is not None:
         # In the order of the queries, as without a sample.
         table = table.with_row_index("row").sample(sample, seed=seed).sort("row").drop("row")
-    asked, judged = (
-        one.join(table, on="query_id", how="semi", maintain_order="left") for one in (sources.queries, sources.qrels)
+    questions, judged = (
+        t.join(table, on="query_id", how="semi", maintain_order="left") for t in (sources.queries, sources.qrels)
     )
     if candidates is None:
         from evenrank.search.indexes import retrieve
 
-        candidates = retrieve(sources.collection, asked, k=depth, quiet=quiet)
-        found = with_rivals(table, candidates, judged, depth)
-        table, without_candidates = found, table.height - found.height
+        candidates = retrieve(sources.collection, questions, k=depth, quiet=quiet)
+        rows = with_rivals(table, candidates, judged, depth)
+        table, without_candidates = rows, table.height - rows.height
     scorer = load_ranker(model, kind=kind, device=device, query_prompt=query_prompt, document_prompt=document_prompt)
-    ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, batch_size, quiet)
+    ranked, added = _ranked(scorer, candidates, sources.collection, questions, judged, depth, batch_size, quiet)
     evaluation = Evaluation(ranked, qrels=judged)
     values = pl.DataFrame({"query_id": evaluation.judged, "value": evaluation.values(parse_measure(MEASURE))})
     table = table.join(values, on="query_id", how="inner", maintain_order="left")
-    reader = Reader(scorer, asked, quiet)
+    reader = Reader(scorer, questions, quiet)
     reads = reader(table["query_id"], table["text"])
     cut = None if reads is None else int((table["answer_end"].to_numpy() > reads).sum())
     moved = moved_answers(reader, table, ranked, places, batch_size, seed)
-    inputs = {
-        name: os.fspath(one) for name, one in (given | {"run": run}).items() if isinstance(one, str | os.PathLike)
-    }
+    inputs = {name: os.fspath(v) for name, v in (data | {"run": run}).items() if isinstance(v, str | os.PathLike)}
     return SensitivityResult(
         ranked.name,
         table.height,
@@ -465,7 +463,7 @@ def position_sensitivity(
         unmovable=table.height if moved is None else moved.left,
         sampled_from=sampled_from,
         notes=notes,
-        provenance=made,
+        provenance=provenance,
     )
 
 
@@ -492,8 +490,8 @@ def _ranked(
     added = relevant.select("query_id", "doc_id").join(first, on=["query_id", "doc_id"], how="anti")
     lowest = float(first["score"].to_numpy().min()) - 1
     both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
-    whole = int(both.table["rank"].to_numpy().max())
+    longest = int(both.table["rank"].to_numpy().max())
     ranked = rerank(
-        both, model=model, collection=collection, queries=asked, depth=whole, batch_size=batch_size, quiet=quiet
+        both, model=model, collection=collection, queries=asked, depth=longest, batch_size=batch_size, quiet=quiet
     )
     return ranked, added.height

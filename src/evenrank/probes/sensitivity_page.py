@@ -74,9 +74,9 @@ def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
     if not moved.cut.any():
         yield _PHRASES.finding("reads_all")
         return
-    kept = moved.kept.difference
-    values: dict[str, Any] = {"cut": int(moved.cut.max()), "count": moved.queries, "whole": kept.n}
-    first = kept.first_last if kept.n else None
+    curve = moved.kept.difference
+    values: dict[str, Any] = {"cut": int(moved.cut.max()), "count": moved.queries, "whole": curve.n}
+    first = curve.first_last if curve.n else None
     if first is None or first.reason is not None or first.mean is None:
         yield _PHRASES.finding("cut_off_untold", level="cannot be told", place="warning", **values)
         return
@@ -192,14 +192,14 @@ def _notes(result: SensitivityResult) -> list[str]:
 
 
 def _moved_table(moved: MovedAnswers) -> Table:
-    found, cut = moved.score, moved.cut
-    columns = [Column("place", digits(2), of=lambda place: float(found.answer.places[place]))]
-    for key, heading, curve in _curves(found):
+    curves, cut = moved.score, moved.cut
+    columns = [Column("place", digits(2), of=lambda place: float(curves.answer.places[place]))]
+    for key, heading, curve in _curves(curves):
         columns += _curve_columns(key, heading, curve)
     if cut is not None:
         columns.append(Column("cut", COUNT, "answers cut", lambda place: int(cut[place])))
-    notes = [f"{name.capitalize()}: {_contrasts(curve)}." for _, name, curve in _curves(found)]
-    return Table(f"Moved: {_SCORE}", tuple(columns), range(len(found.answer.places)), tuple(reversed(notes)))
+    notes = [f"{name.capitalize()}: {_contrasts(curve)}." for _, name, curve in _curves(curves)]
+    return Table(f"Moved: {_SCORE}", tuple(columns), range(len(curves.answer.places)), tuple(reversed(notes)))
 
 
 def _curve_columns(key: str, heading: str, curve: PositionCurve) -> tuple[Column, Column]:
@@ -216,7 +216,7 @@ def _defined(mean: float) -> float | str:
 
 def _contrasts(curve: PositionCurve) -> str:
     named = (("first − last", curve.first_last), ("ends − middle", curve.ends_middle))
-    parts = [f"{name} {_figure(one)}" for name, one in named]
+    parts = [f"{name} {_figure(contrast)}" for name, contrast in named]
     return f"{'; '.join(parts)}, {counted(curve.n, 'query')}"
 
 

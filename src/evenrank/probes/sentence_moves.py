@@ -93,9 +93,9 @@ def _passage(text: str, start: int, end: int, key: str, seed: int) -> _Passage |
     if len(spans) - (last - first + 1) < LEAST_OTHERS:
         return None
     sentences = [text[begin:stop] for begin, stop in spans]
-    held = sentences[first : last + 1]
-    units = [*sentences[:first], " ".join(held), *sentences[last + 1 :]]
-    within = sum(len(one) + 1 for one in held[:-1]) + end - spans[last][0]
+    answer = sentences[first : last + 1]
+    units = [*sentences[:first], " ".join(answer), *sentences[last + 1 :]]
+    within = sum(len(s) + 1 for s in answer[:-1]) + end - spans[last][0]
     return _Passage(units, first, end, within, key, seed)
 
 
@@ -107,23 +107,23 @@ def sentence_moves(table: pl.DataFrame, places: int, seed: int = 0) -> SentenceM
     side of the answer if there is any; the answer's keeps its place. Ties are drawn from ``seed`` and the ids.
     """
     columns = ("query_id", "doc_id", "text", "answer_start", "answer_end")
-    found = [
+    passages = [
         _passage(text, start, end, f"{query} {doc}", seed)
         for query, doc, text, start, end in table.select(columns).iter_rows()
     ]
-    rows = np.array([row for row, one in enumerate(found) if one is not None], np.int64)
-    movable = [one for one in found if one is not None]
-    needed, shape, weights = version_shapes(np.array([len(one.units) - 1 for one in movable], np.int64), places)
+    rows = np.array([row for row, passage in enumerate(passages) if passage is not None], np.int64)
+    movable = [passage for passage in passages if passage is not None]
+    needed, shape, weights = version_shapes(np.array([len(passage.units) - 1 for passage in movable], np.int64), places)
     size = len(rows), weights.shape[2]
     answer, control, ends = np.full(size, -2), np.full(size, -2), np.zeros(size, np.int64)
     texts: dict[str, int] = {}
-    for row, (one, form) in enumerate(zip(movable, shape, strict=True)):
+    for row, (passage, form) in enumerate(zip(movable, shape, strict=True)):
         for column, place in enumerate(needed[form].tolist()):
-            if place == one.own:
-                answer[row, column], control[row, column], ends[row, column] = -1, -1, one.end
+            if place == passage.own:
+                answer[row, column], control[row, column], ends[row, column] = -1, -1, passage.end
                 continue
-            answer[row, column] = texts.setdefault(one.at(place), len(texts))
-            control[row, column] = texts.setdefault(one.control_at(place), len(texts))
-            ends[row, column] = one.end_at(place)
-    made = pl.DataFrame({"doc_id": [str(number) for number in range(len(texts))], "text": list(texts)})
-    return SentenceMoves(rows, answer, control, ends, shape, weights, made.cast(pl.String))
+            answer[row, column] = texts.setdefault(passage.at(place), len(texts))
+            control[row, column] = texts.setdefault(passage.control_at(place), len(texts))
+            ends[row, column] = passage.end_at(place)
+    versions = pl.DataFrame({"doc_id": [str(number) for number in range(len(texts))], "text": list(texts)})
+    return SentenceMoves(rows, answer, control, ends, shape, weights, versions.cast(pl.String))

@@ -32,11 +32,11 @@ def first_answers(spans: pl.DataFrame) -> pl.DataFrame:
     null. First is the lowest passage id, then the lowest start. Rows in the order in which ``spans`` first has them.
     """
     order = spans.select("query_id").unique(maintain_order=True)
-    found = spans.sort("query_id", "doc_id", "answer_start", "answer_end", maintain_order=True)
-    found = order.join(found.unique("query_id", keep="first"), on="query_id", maintain_order="left")
+    answers = spans.sort("query_id", "doc_id", "answer_start", "answer_end", maintain_order=True)
+    answers = order.join(answers.unique("query_id", keep="first"), on="query_id", maintain_order="left")
     names = ["query_id", "doc_id", "answer_start", "answer_end"]
-    answer = pl.col("answer") if "answer" in found.columns else pl.lit(None, pl.String).alias("answer")
-    return found.select(*names, answer)
+    answer = pl.col("answer") if "answer" in answers.columns else pl.lit(None, pl.String).alias("answer")
+    return answers.select(*names, answer)
 
 
 def locate(spans: pl.DataFrame, texts: pl.DataFrame, where: str) -> tuple[pl.DataFrame, AnswerAlignment]:

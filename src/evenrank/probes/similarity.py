@@ -177,20 +177,20 @@ class SimilarityResult(Result):
 
     def page(self) -> Page:
         """The figures as a page."""
-        found, settings = self.similarity, self.settings
+        result, settings = self.similarity, self.settings
         figures = (
-            ("MATS", found.mats),
-            ("its standard deviation over distances", found.mats_deviation),
-            ("largest distance with enough terms (Δmax)", f"{found.delta_max}" if found.delta_max >= 0 else None),
+            ("MATS", result.mats),
+            ("its standard deviation over distances", result.mats_deviation),
+            ("largest distance with enough terms (Δmax)", f"{result.delta_max}" if result.delta_max >= 0 else None),
         )
-        last = max(found.delta_max, 0)
-        every = range(0, min(len(found.ats), last + 1), max(1, last // 20))
+        last = max(result.delta_max, 0)
+        every = range(0, min(len(result.ats), last + 1), max(1, last // 20))
         columns = (
             Column("distance", COUNT, "Δ", lambda place: place),
-            Column("ats", digits(4), "ATS", lambda place: float(found.ats[place])),
-            Column("deviation", digits(4), of=lambda place: float(found.deviation[place])),
-            Column("terms", COUNT, of=lambda place: int(found.terms[place])),
-            Column("pairs", COUNT, of=lambda place: int(found.pairs[place])),
+            Column("ats", digits(4), "ATS", lambda place: float(result.ats[place])),
+            Column("deviation", digits(4), of=lambda place: float(result.deviation[place])),
+            Column("terms", COUNT, of=lambda place: int(result.terms[place])),
+            Column("pairs", COUNT, of=lambda place: int(result.pairs[place])),
         )
         table = Table("Position in word vectors", (Column("figure"), Column("value", digits(4))), figures)
         curve = Table("Average term similarity by distance", columns, every)
@@ -202,18 +202,18 @@ class SimilarityResult(Result):
             "Band and deviation: over the pairs at each Δ. Which terms count changes with Δ, which alone bends the"
             " curve.",
         ]
-        if found.delta_max < 2:
+        if result.delta_max < 2:
             notes.append(f"MATS is undefined: too few terms. Use more passages, or a smaller {arg.min_terms}.")
-        told = found.delta_max >= 2
-        key, level = ("similarity", "shown") if told else ("similarity_untold", "cannot be told")
-        values = {"mats": found.mats, "distance": found.delta_max}
-        said = phrases("position").finding(key, self.name, cast("Level", level), None, "answer", **values)
+        defined = result.delta_max >= 2
+        key, level = ("similarity", "shown") if defined else ("similarity_untold", "cannot be told")
+        values = {"mats": result.mats, "distance": result.delta_max}
+        finding = phrases("position").finding(key, self.name, cast("Level", level), None, "answer", **values)
         return Page(
             "position similarity",
             f"Position in the word vectors of {self.name}",
-            (said,),
+            (finding,),
             table,
-            sections=(Section("By distance", (curve,), lambda: [_chart(found)]),),
+            sections=(Section("By distance", (curve,), lambda: [_chart(result)]),),
             facts=(("passages at most", f"{settings['passages']:,}"),),
             source=_SOURCE,
             notes=tuple(notes),
@@ -293,7 +293,9 @@ def position_similarity(
     """
     measured = {"min_pairs": min_pairs, "min_terms": min_terms, "cap": cap}
     settings = {"passages": passages, "max_words": max_words, **measured}
-    made = Provenance("evenrank.position_similarity").add_model("model", model).add("collection", collection).ahead()
+    provenance = (
+        Provenance("evenrank.position_similarity").add_model("model", model).add("collection", collection).ahead()
+    )
     words, what = sampled_words(
         model,
         collection,
@@ -315,7 +317,7 @@ def position_similarity(
         )
     inputs = {"collection": os.fspath(collection)} if isinstance(collection, str | os.PathLike) else {}
     return SimilarityResult(
-        model, what, similarity, {"model": model, **inputs, **settings, "seed": seed}, provenance=made
+        model, what, similarity, {"model": model, **inputs, **settings, "seed": seed}, provenance=provenance
     )
 
 
@@ -344,16 +346,16 @@ def sampled_words(
     vectors = np.empty((0, max_words, 0), np.float32)
     words: list[list[str]] = [[] for _ in texts]
     with progress("passages", len(texts), quiet=quiet) as advance:
-        for row, (found, values) in word_vectors(encoder.encode, texts, batch_size, advance):
+        for row, (tokens, values) in word_vectors(encoder.encode, texts, batch_size, advance):
             if not vectors.size:
                 # Room for the longest passages; pages that are never written to take no memory.
                 vectors = np.empty((len(texts), max_words, values.shape[1]), np.float32)
-            words[row] = found
-            vectors[row, : len(found)] = values
+            words[row] = tokens
+            vectors[row, : len(tokens)] = values
     ids: dict[str, int] = {}
     terms = np.full(vectors.shape[:2], -1, np.int64)
-    for row, found in enumerate(words):
-        terms[row, : len(found)] = [ids.setdefault(word, len(ids)) for word in found]
+    for row, tokens in enumerate(words):
+        terms[row, : len(tokens)] = [ids.setdefault(word, len(ids)) for word in tokens]
     owners, places = np.indices(terms.shape)
     return (vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel()), encoder.what
 
@@ -400,12 +402,12 @@ def different_terms(
     sums, counts = np.zeros(width), np.zeros(width, np.int64)
     for start in range(0, len(first), 1 << 14):
         a, b = first[start : start + (1 << 14)], second[start : start + (1 << 14)]
-        one, other = vectors[a].astype(np.float64), vectors[b].astype(np.float64)
-        length = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-        cosines = (one * other).sum(1) / np.where(length > 0, length, 1)
+        u, v = vectors[a].astype(np.float64), vectors[b].astype(np.float64)
+        length = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
+        cosines = (u * v).sum(1) / np.where(length > 0, length, 1)
         distance = np.abs(places[a] - places[b])
         sums += np.bincount(distance, weights=cosines, minlength=width)
         counts += np.bincount(distance, minlength=width)
-    found: Floats = np.divide(sums, counts, out=np.full(width, np.nan), where=counts > 0)
+    means: Floats = np.divide(sums, counts, out=np.full(width, np.nan), where=counts > 0)
     last = int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 1
-    return found[:last]
+    return means[:last]

@@ -49,9 +49,9 @@ class _LeftOut:
 
     def skewness(self, weights: Array) -> float:
         """The skewness of the estimate, with its factor 1 + 6/G for few clusters."""
-        found = list(self.parts(weights))
-        third = sum((1 + 6 / max(number, 1.0)) * float((s**3).sum()) for s, number in found)
-        plain = sum(float(s @ s) for s, _ in found)
+        parts = list(self.parts(weights))
+        third = sum((1 + 6 / max(number, 1.0)) * float((s**3).sum()) for s, number in parts)
+        plain = sum(float(s @ s) for s, _ in parts)
         return -third / plain**1.5 if plain else 0.0
 
 
@@ -121,8 +121,8 @@ def clustered(
     columns = np.ones((len(values), 1)) if columns is None else columns
     learnt_from = columns if instruments is None else instruments
     moments = learnt_from[:, :, None] * columns[:, None, :], learnt_from * values[:, None]
-    whole = [moment.sum(axis=0) for moment in moments]
-    coefficients = _solved(*whole)
+    sums = [moment.sum(axis=0) for moment in moments]
+    coefficients = _solved(*sums)
     alone = np.zeros(len(values), np.int64)
     counted = np.ones(len(values), bool) if counted is None else counted
 
@@ -130,7 +130,7 @@ def clustered(
         _, index = np.unique(units, return_inverse=True)
         size = int(index.max()) + 1
         own = [_totals(moment, index, size) for moment in moments]
-        left = _solved(*(total - of for total, of in zip(whole, own, strict=True)))
+        left = _solved(*(total - of for total, of in zip(sums, own, strict=True)))
         part_of = np.zeros(size, np.int64)
         part_of[index] = parts
         return _LeftOut(left - coefficients, np.bincount(index, counted, size), part_of)
@@ -153,11 +153,11 @@ def _solved(squares: Array, products: Array) -> Array:
     # Solving is ten times as fast.
     safe = np.where(regular[..., None, None], scaled, np.eye(squares.shape[-1]))
     right = products / scale
-    found = np.linalg.solve(safe, right[..., None])[..., 0]
+    solution = np.linalg.solve(safe, right[..., None])[..., 0]
     if not regular.all():
         least = (np.linalg.pinv(scaled, rcond=EQUAL) @ right[..., None])[..., 0]
-        found = np.where(regular[..., None], found, least)
-    coefficients: Array = found / scale
+        solution = np.where(regular[..., None], solution, least)
+    coefficients: Array = solution / scale
     return coefficients
 
 

@@ -39,8 +39,8 @@ class ScoredVersions:
 
     def changed(self, name: str) -> Flags:
         """Whether [N] a variant has another text than the original."""
-        found: Flags = self.rows[name] != self.rows[""]
-        return found
+        mask: Flags = self.rows[name] != self.rows[""]
+        return mask
 
     def change(self, name: str) -> Floats:
         """What a variant does to the scores [N], in standard deviations; NaN where it has no other text."""
@@ -62,13 +62,13 @@ def score_versions(
     columns = {"": listed.texts, **variants}
     numbers, texts = _distinct(pl.concat([column.rename("text") for column in columns.values()]))
     rows = dict(zip(columns, np.split(numbers, len(columns)), strict=True))
-    asked, queries = _distinct(listed.pairs.queries)
-    wanted = {name: asked[listed.query] * len(texts) + text for name, text in rows.items()}
+    query_numbers, queries = _distinct(listed.pairs.queries)
+    wanted = {name: query_numbers[listed.query] * len(texts) + text for name, text in rows.items()}
     keys = np.unique(np.concatenate(list(wanted.values())))
     used, document = np.unique(keys % len(texts), return_inverse=True)
     pairs = TextPairs(keys // len(texts), document, queries, texts.gather(used))
-    found = score_pairs(ranker, pairs, batch_size, out=keep, quiet=quiet, what=f"probing {ranker.name}")
-    scores = {name: found.scores[np.searchsorted(keys, key)] for name, key in wanted.items()}
+    result = score_pairs(ranker, pairs, batch_size, out=keep, quiet=quiet, what=f"probing {ranker.name}")
+    scores = {name: result.scores[np.searchsorted(keys, key)] for name, key in wanted.items()}
     for name, own in scores.items():
         bad = np.flatnonzero(~np.isfinite(own))
         if len(bad):
@@ -78,7 +78,7 @@ def score_versions(
             which = f"the score of the passage {quoted(doc)} for the query {quoted(query)}, {version},"
             raise EvenrankError(f"{ranker.name}: {which} is not finite{more}")
     deviation = spread(scores[""], listed.query)[listed.query]
-    return ScoredVersions(listed, texts, rows, scores, deviation), found
+    return ScoredVersions(listed, texts, rows, scores, deviation), result
 
 
 def _distinct(texts: pl.Series) -> tuple[Ints, pl.Series]:
@@ -174,8 +174,8 @@ def _others(order: Ints, ends: Ints, keys: Ints, own: Ints) -> tuple[Ints, Ints]
 
 def _chance(above: Ints, tied: Ints, k: int) -> Floats:
     """The chance to be among the first k."""
-    found: Floats = np.clip((k - above) / (tied + 1), 0.0, 1.0)
-    return found
+    chances: Floats = np.clip((k - above) / (tied + 1), 0.0, 1.0)
+    return chances
 
 
 UTILITY = "nDCG@10"
@@ -207,8 +207,8 @@ def run_figures(
         return {}
     texts = None if lexicon is None else passages
     audited = audit({"run": run}, collection=texts, lexicon=lexicon, qrels=qrels, measures=measures, seed=seed)
-    found = audited.runs[0]
-    return {measure: RunFigure(found[measure].mean, found[measure].ci95) for measure in measures}
+    metrics = audited.runs[0]
+    return {measure: RunFigure(metrics[measure].mean, metrics[measure].ci95) for measure in measures}
 
 
 DEPTH = 10
@@ -319,12 +319,12 @@ class Compared:
         """Places up, oriented as the effect; and the shares that enter and leave the first ranks, of the compared pairs
         in lists that have more: who is in a shorter one can do neither."""
         listed, scores, compared = self.versions.listed, self.versions.scores, self.compared
-        found = rank_shifts(scores[""], listed.query, np.where(compared, scores[self.name], np.nan), DEPTH)
-        mean = size(found.shifts, listed.query, listed.passage, self.signs)
+        shifts = rank_shifts(scores[""], listed.query, np.where(compared, scores[self.name], np.nan), DEPTH)
+        mean = size(shifts.shifts, listed.query, listed.passage, self.signs)
         can = compared & (np.bincount(listed.query)[listed.query] > DEPTH)
         if not can.any():
             return mean, None, None
-        return mean, float(found.enters[can].mean()), float(found.leaves[can].mean())
+        return mean, float(shifts.enters[can].mean()), float(shifts.leaves[can].mean())
 
     def examples(self) -> tuple[Example, ...]:
         """The pairs of different passages whose score changes most; equal changes in the list's order."""
@@ -356,7 +356,7 @@ def compare(
     listed, tests = versions.listed, len(pairing.variants)
     poles = None if lexicon is None else lexicon.poles
     magnitudes = None if lexicon is None or poles is None else _magnitudes(versions.texts, lexicon)
-    found = []
+    figures = []
     for variant, placebo in pairing.variants:
         changes, signs = Changes(listed.query, listed.passage, versions.change(variant.name)), None
         original, own = versions.rows[""], versions.rows[variant.name]
@@ -370,25 +370,25 @@ def compare(
         if variant.kind == "swap" and magnitudes is not None:
             signs = np.sign(magnitudes[own] - magnitudes[original])
             signs = np.where(signs != 0, signs, np.nan)
-        one = Compared(versions, variant.name, changes, signs)
+        comparison = Compared(versions, variant.name, changes, signs)
         run = listed.ranked(versions.scores[variant.name], variant.name)
         passages = listed.table.select("doc_id", variant.texts.alias("text")).unique("doc_id", maintain_order=True)
-        found.append(
+        figures.append(
             VariantFigures(
                 variant.name,
                 variant.kind,
                 None if placebo is None else placebo.name,
                 None if signs is None else poles,
-                one.counts(),
+                comparison.counts(),
                 Means.of(changes, signs, tests),
-                *one.ranks(),
+                *comparison.ranks(),
                 run_figures(run, passages, listed.qrels, lexicon, seed),
-                one.examples(),
+                comparison.examples(),
             )
         )
-    findings = corrected([one.finding for one in found])
+    findings = corrected([f.finding for f in figures])
     return tuple(
-        replace(one, means=replace(one.means, finding=finding)) for one, finding in zip(found, findings, strict=True)
+        replace(f, means=replace(f.means, finding=finding)) for f, finding in zip(figures, findings, strict=True)
     )
 
 

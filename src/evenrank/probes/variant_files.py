@@ -68,15 +68,15 @@ class ProbedList:
             rows = qrels.group_by("query_id", maintain_order=True).agg("doc_id").explode("doc_id")
         else:
             raise EvenrankError(f"expected a {arg.run} or {arg.qrels}, whose passages are probed")
-        asked, every = as_queries(queries), rows["query_id"].unique(maintain_order=True)
-        if not every.is_in(asked["query_id"].implode()).any():
+        query_texts, every = as_queries(queries), rows["query_id"].unique(maintain_order=True)
+        if not every.is_in(query_texts["query_id"].implode()).any():
             swapped = f"are they of another list, or {arg.queries} and {arg.collection} exchanged?"
             raise EvenrankError(f"{described}: none of its {counted(len(every), 'query')} has a text: {swapped}")
         sampled_from = None
         if sample is not None and sample < len(every):
             drawn = every.gather(np.sort(np.random.default_rng(seed).choice(len(every), sample, replace=False)))
             rows, sampled_from = rows.filter(pl.col("query_id").is_in(drawn.implode())), len(every)
-        pairs = TextPairs.of_run(described, rows, as_collection(collection), asked)
+        pairs = TextPairs.of_run(described, rows, as_collection(collection), query_texts)
         return cls(name, rows, pairs, qrels, sampled_from)
 
     @property
@@ -198,13 +198,13 @@ def _texts_by_passage(name: str, given: object, listed: ProbedList) -> pl.Series
     source = as_collection(given, f"variant {name}")
     table = source if isinstance(source, pl.DataFrame) else read_texts(source, wanted)
     known = table.select("doc_id", "text").unique("doc_id", keep="first")
-    found = wanted.to_frame().join(known, on="doc_id", how="left", maintain_order="left")
-    missing = found.filter(pl.col("text").is_null())["doc_id"].unique(maintain_order=True)
+    rows = wanted.to_frame().join(known, on="doc_id", how="left", maintain_order="left")
+    missing = rows.filter(pl.col("text").is_null())["doc_id"].unique(maintain_order=True)
     if len(missing):
         place = "the variant" if isinstance(source, pl.DataFrame) else os.fspath(source)
         some = f"{len(missing):,} of {counted(wanted.n_unique(), 'passage')} of the list"
         raise EvenrankError(f"{name}: {some} {are(len(missing))} not in {place}: {first_of(missing)}")
-    return found["text"]
+    return rows["text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +219,11 @@ class Pairing:
 def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[str, object]) -> dict[str, object]:
     """The variants by name, None for one that is to be made. Raises EvenrankError for none, for a name given twice, for
     one that is no kind's where a kind's is expected, and for a placebo of a variant that is not among them."""
-    found = list(variants.items() if isinstance(variants, Mapping) else ((name, None) for name in strings(variants)))
-    if not found:
+    entries = list(variants.items() if isinstance(variants, Mapping) else ((name, None) for name in strings(variants)))
+    if not entries:
         raise EvenrankError(f"{arg.variants}: expected one variant at least, found none")
-    names = [name for name, _ in found]
-    for name, source in found:
+    names = [name for name, _ in entries]
+    for name, source in entries:
         if not isinstance(name, str) or not name:
             raise EvenrankError(f"{arg.variants}: expected names, found {name!r}")
         if source is None and name not in KINDS:
@@ -240,7 +240,7 @@ def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[s
             raise EvenrankError(
                 f"{arg.placebos}: no variant {quoted(name)} to be a placebo of (the variants are {known})"
             )
-    return dict(found)
+    return dict(entries)
 
 
 def paired(
@@ -255,13 +255,13 @@ def paired(
 
     Raises EvenrankError for two placebos of one kind, and for a variant that changes no passage of the list.
     """
-    found: dict[str, Variant] = {}
+    variants: dict[str, Variant] = {}
     for name, source in given.items():
         if source is not None:
-            found[name] = read_variant(name, source, listed)
+            variants[name] = read_variant(name, source, listed)
             continue
         try:
-            found[name] = _made(name, None, listed, lexicon, seed)
+            variants[name] = _made(name, None, listed, lexicon, seed)
         except EvenrankError as error:
             # Of input and arguments the message says which; otherwise it does not say which kind.
             if isinstance(error, InputError) or str(error).startswith((arg.lexicon, arg.seed)):
@@ -277,32 +277,32 @@ def paired(
                 # The variant itself could be made of the same input: only its placebo has nothing to change.
                 lacking.append(f"placebo of {name}: {error}")
     by_kind: dict[str, Variant] = {}
-    kinds = {one.kind for one in found.values()}
-    for variant in [one for one in found.values() if one.kind == PLACEBO and one.of in kinds]:
+    kinds = {v.kind for v in variants.values()}
+    for variant in [v for v in variants.values() if v.kind == PLACEBO and v.of in kinds]:
         other = by_kind.setdefault(str(variant.of), variant)
         if other is not variant:
             raise EvenrankError(
                 f"{arg.variants}: {other.name} and {variant.name} are both placebos of {variant.of}; expected one"
             )
-        del found[variant.name]
-    pairs = tuple((one, placebos.get(name) or by_kind.get(one.kind or "")) for name, one in found.items())
+        del variants[variant.name]
+    pairs = tuple((v, placebos.get(name) or by_kind.get(v.kind or "")) for name, v in variants.items())
     for variant, _ in pairs:
         if not (variant.texts != listed.texts).any():
             source = given[variant.name]
             place = f" in {readable(os.fspath(source))}" if is_path(source) else ""
             raise EvenrankError(f"{variant.name}: no passage of the list was changed{place}")
-    every = {one.name: one for pair in pairs for one in pair if one is not None}
-    notes = (*_notes_of(every.values()), *_lexicon_notes(found.values(), lexicon), *_placebo_notes(pairs, listed))
-    return Pairing(pairs, {name: one.texts for name, one in every.items()}, (*lacking, *notes))
+    every = {v.name: v for pair in pairs for v in pair if v is not None}
+    notes = (*_notes_of(every.values()), *_lexicon_notes(variants.values(), lexicon), *_placebo_notes(pairs, listed))
+    return Pairing(pairs, {name: v.texts for name, v in every.items()}, (*lacking, *notes))
 
 
 def _notes_of(variants: Iterable[Variant]) -> list[str]:
     """The variants' own notes; what is said of several stands once."""
-    said: dict[str, list[str]] = {}
+    by_note: dict[str, list[str]] = {}
     for variant in variants:
         for note in variant.notes:
-            said.setdefault(note, []).append(variant.name)
-    return [f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in said.items()]
+            by_note.setdefault(note, []).append(variant.name)
+    return [f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in by_note.items()]
 
 
 def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None, seed: int) -> Variant:
@@ -311,8 +311,8 @@ def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None
     if kind in WITH_PLACEBO and lexicon is None:
         raise EvenrankError(f"{arg.lexicon}: expected one for the kind {kind}")
     edits = Edits.chosen(PLACEBO if of else kind, of, None, lexicon or "gender-en", None, seed)
-    made = variant_of(listed.passages(), replace(edits, asked=listed.asked() if of else {}))
-    read = read_variant(name, made, listed)
+    variant = variant_of(listed.passages(), replace(edits, asked=listed.asked() if of else {}))
+    read = read_variant(name, variant, listed)
     note = f"made of the listed passages ({counted(len(listed.pairs.documents), 'passage')}), seed {seed}"
     return replace(read, notes=(note, *read.notes))
 
@@ -320,14 +320,14 @@ def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None
 def _lexicon_notes(variants: Iterable[Variant], lexicon: Lexicon | None) -> list[str]:
     """What a variant's orientation is not what it might be."""
     notes = []
-    for one in variants:
-        if one.kind != "swap":
+    for variant in variants:
+        if variant.kind != "swap":
             continue
         if lexicon is None or lexicon.poles is None:
             why = "no lexicon was given" if lexicon is None else f"the lexicon {lexicon.name} has no poles"
-            notes.append(f"{one.name}: not oriented, as {why}; above 0 is a preference for the variant")
-        elif one.lexicon not in (None, lexicon.name):
-            notes.append(f"{one.name}: made with the lexicon {one.lexicon}, oriented by {lexicon.name}")
+            notes.append(f"{variant.name}: not oriented, as {why}; above 0 is a preference for the variant")
+        elif variant.lexicon not in (None, lexicon.name):
+            notes.append(f"{variant.name}: made with the lexicon {variant.lexicon}, oriented by {lexicon.name}")
     return notes
 
 

@@ -184,23 +184,23 @@ class Edits:
 
     def __call__(self, table: pl.DataFrame) -> tuple[pl.DataFrame, Edited]:
         """The variant of ``doc_id``, ``text``, with ``edits``, 0 exactly where a text is unchanged; and all edits."""
-        made = self._made(table)
-        changed = (made.texts != table["text"]).to_numpy()
-        edits = pl.Series("edits", np.where(changed, made.edits, 0))
-        return table.select("doc_id", made.texts.alias("text"), edits), made
+        variant = self._made(table)
+        changed = (variant.texts != table["text"]).to_numpy()
+        edits = pl.Series("edits", np.where(changed, variant.edits, 0))
+        return table.select("doc_id", variant.texts.alias("text"), edits), variant
 
     def _made(self, table: pl.DataFrame) -> Edited:
         if self.mode is not None:
             texts, moved, _ = rotate_texts(table, self.seed, self.mode)
-            whole = pl.Series(moved == 0)
+            mask = pl.Series(moved == 0)
             # A passage that is cut before its first word keeps its white space too.
-            texts = pl.select(pl.when(whole).then(table["text"]).otherwise(texts)).to_series()
+            texts = pl.select(pl.when(mask).then(table["text"]).otherwise(texts)).to_series()
             return Edited(texts, (moved > 0).astype(np.int64))
         assert self.lexicon is not None
-        made = (swapped if (self.of or self.kind) == "swap" else neutralised)(table["text"], self.lexicon)
+        variant = (swapped if (self.of or self.kind) == "swap" else neutralised)(table["text"], self.lexicon)
         if self.form is None:
-            return made
-        return placebo_of_words(table, made.edits, self.lexicon, self.form, self.seed, self.names, self.asked)
+            return variant
+        return placebo_of_words(table, variant.edits, self.lexicon, self.form, self.seed, self.names, self.asked)
 
 
 Path = str | os.PathLike[str]
@@ -258,19 +258,19 @@ def variants(
     InputError for input that cannot be read.
     """
     edits = Edits.chosen(kind, of, form, lexicon, mode, seed)
-    made = Provenance("evenrank.probes.variants").add("collection", collection)
+    provenance = Provenance("evenrank.probes.variants").add("collection", collection)
     if edits.lexicon is not None:
-        note_lexicon(made, lexicon)
+        note_lexicon(provenance, lexicon)
     if out is not None:
         form_of(out)  # Raises the error for a name of no form before anything is read.
         check_apart([out, manifest_of(out)], [collection, lexicon])
         check_outputs([out, manifest_of(out)])
-        made.ahead(True)
+        provenance.ahead(True)
     texts = as_collection(collection)
     with progress("documents", quiet=quiet) as advance:
         done = variant_of(texts, edits, out, advance)
     if out is not None:
-        values = {"evenrank": __version__, **done.to_dict(), "provenance": made.to_dict()}
+        values = {"evenrank": __version__, **done.to_dict(), "provenance": provenance.to_dict()}
         with atomic_path(manifest_of(out)) as part:
             part.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     return done
@@ -293,15 +293,15 @@ def variant_of(
             file = stack.enter_context(TableWriter(part, form_of(out)))
 
         def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, Edited, Any]:
-            table, made = edits(batch)
-            return table, made, None if file is None or out is None else file.encode(_as_written(table, out))
+            table, variant = edits(batch)
+            return table, variant, None if file is None or out is None else file.encode(_as_written(table, out))
 
-        for table, made, encoded in in_order(work, batches()):
+        for table, variant, encoded in in_order(work, batches()):
             if file is None:
                 tables.append(table)
             else:
                 file.append(encoded, table.height)
-            tally.add(table["edits"].to_numpy(), made)
+            tally.add(table["edits"].to_numpy(), variant)
             advance(table.height)
         if not tally.changed:
             raise EvenrankError("no passage could be changed, so there is no variant")

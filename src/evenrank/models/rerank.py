@@ -59,8 +59,8 @@ class ScoredPairs:
 
     def notes(self, scorer: Scorer, resumed: str) -> tuple[str, ...]:
         """What is to be said of the ranker and of how it scored; ``resumed``: after the number of scores kept."""
-        said = ranker_note(scorer.name, self.facts)
-        notes = [] if said is None else [said]
+        note = ranker_note(scorer.name, self.facts)
+        notes = [] if note is None else [note]
         if self.resumed:
             notes.append(f"{scorer.name}: {self.resumed} {resumed}")
         if self.truncated is not None:
@@ -250,15 +250,15 @@ def rerank(
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    found = score_pairs(ranker, pairs, batch_size, out=out, quiet=quiet)
-    check_finite(found.scores, str(model) if is_path(model) else ranker.name)
-    notes = (*run.notes, *found.notes(ranker, f"of {pairs.size} scores kept from an interrupted run"))
+    pair_scores = score_pairs(ranker, pairs, batch_size, out=out, quiet=quiet)
+    check_finite(pair_scores.scores, str(model) if is_path(model) else ranker.name)
+    notes = (*run.notes, *pair_scores.notes(ranker, f"of {pairs.size} scores kept from an interrupted run"))
     settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None}
-    scored = table.with_columns(pl.Series("score", found.scores))
+    scored = table.with_columns(pl.Series("score", pair_scores.scores))
     result = replace(
         Run.from_table(scored, tag or ranker.name, notes=notes),
         # What made the run.
-        card={"stage": "rerank", "ranker": found.facts, **settings, "truncated": found.truncated},
+        card={"stage": "rerank", "ranker": pair_scores.facts, **settings, "truncated": pair_scores.truncated},
     )
     if of_passages is not None:
         result = folded(result, of_passages)
@@ -267,5 +267,5 @@ def rerank(
             provenance.finish()
         write_run(result, out)
         write_card(result.card or {}, out, provenance)
-    found.forget()
+    pair_scores.forget()
     return result

@@ -72,7 +72,7 @@ def passages(file: str, folder: str | os.PathLike[str]) -> Iterator[tuple[str, S
 def sections(text: str) -> Iterator[Section]:
     """The sections of a Markdown text that have a body: front matter and comments go, fences stay whole."""
     # What goes leaves its line ends, so that lines keep their numbers.
-    text = _FRONT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    text = _FRONT.sub(lambda match: "\n" * match[0].count("\n"), text)
     path: list[tuple[int, str]] = []
     anchors: set[str] = set()
     anchor, start, body = None, 1, list[str]()

@@ -340,7 +340,7 @@ def _existing(name: str) -> list[FileId]:
         return [name]
     name = _local(name)
     files = [name] if os.path.lexists(name) or not glob.has_magic(name) else glob.glob(name)
-    return [found for file in files if (found := _identity(file)) is not None]
+    return [file_id for file in files if (file_id := _identity(file)) is not None]
 
 
 def _location(name: str) -> FileId:

@@ -198,7 +198,7 @@ def _now() -> str:
 
 def _versions() -> dict[str, str]:
     used = {name: _version(name) for name in _LIBRARIES if name in spared or name.replace("-", "_") in sys.modules}
-    known = {name: found for name, found in used.items() if found is not None}
+    known = {name: v for name, v in used.items() if v is not None}
     return {"evenrank": __version__, "python": platform.python_version(), **known}
 
 

@@ -99,8 +99,8 @@ class Run:
 
     @classmethod
     def _of(cls, given: object, name: str, order: Order, what: str, notes: tuple[str, ...] = ()) -> Run:
-        table, said = run_table(given, what)
-        notes += tuple(f"{name}: {note}" for note in said)
+        table, table_notes = run_table(given, what)
+        notes += tuple(f"{name}: {note}" for note in table_notes)
         return cls(name, _ranked(table, order), notes)
 
 

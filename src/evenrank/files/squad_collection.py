@@ -351,7 +351,7 @@ class _Builder:
         self.counts |= {"documents": len(self.text), "queries": len(ids), "articles": len(self.articles)}
         self.counts |= {split: splits.count(split) for split in SPLITS}
         data: list[SquadArticle] = [
-            {"title": title, "paragraphs": list(kept.values())} for _, title, kept in self.articles
+            {"title": title, "paragraphs": list(by_id.values())} for _, title, by_id in self.articles
         ]
         return SquadCollection(
             pl.DataFrame(collection, {"doc_id": pl.String, "text": pl.String}),

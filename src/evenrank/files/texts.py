@@ -460,11 +460,11 @@ def _parse_lines(path: str | os.PathLike[str], block: Block, id_column: str) -> 
     lines = lines.unnest("content")
     bad = lines.filter(pl.col("text").is_null() | (pl.col(id_column) == ""))
     if bad.height:
-        line, found = bad.row(0)[:2]
+        line, row_id = bad.row(0)[:2]
         raise InputError(
             path,
-            f"expected an id, a tab and a text, found {quoted(found)} and no tab"
-            if found
+            f"expected an id, a tab and a text, found {quoted(row_id)} and no tab"
+            if row_id
             else "expected an id before the tab, found none",
             line=line,
         )

@@ -324,8 +324,8 @@ class Session:
                 hint = f"it asks to wait {wait:,.0f} s, more than {LONGEST_WAIT:.0f}: start again later"
                 raise self.error(about, f"{reason}; {hint}")
             with self._lock:
-                told, self._told = self._told, True
-            if not told:
+                has_warned, self._told = self._told, True
+            if not has_warned:
                 self._tell(f"{self._address.shown}: {reason}; asked again, up to {counted(TRIES, 'try')}")
             self._wait(max(2.0 ** (len(retries.history) - 1), wait))
 
@@ -363,8 +363,8 @@ class Session:
         except UnicodeDecodeError:
             raise self.error(about, "expected an answer in UTF-8, found other bytes") from None
         except WrongAnswerError as error:
-            problem, *said = error.args
-            raise self.error(about, " ".join([problem, *map(self._said, said)])) from None
+            problem, *parts = error.args
+            raise self.error(about, " ".join([problem, *map(self._said, parts)])) from None
 
     def _refusal(self, response: BaseHTTPResponse, content: bytearray) -> str:
         """What a status other than of success means, with the server's own message."""
@@ -372,8 +372,8 @@ class Session:
         if 300 <= response.status < 400:
             target = re.sub("//.*@", "//", re.split("[?#]", response.headers.get("Location", ""))[0])
             return f"{reason}: redirected to {self._said(target)}, which is not followed"
-        if said := message_in(content.decode("utf-8-sig", errors="replace")):
-            reason += f": {self._said(said)}"
+        if message := message_in(content.decode("utf-8-sig", errors="replace")):
+            reason += f": {self._said(message)}"
         return reason + (f"; try a smaller {arg.batch_size}" if response.status == 413 else "")
 
     def _said(self, text: str) -> str:
@@ -611,10 +611,10 @@ class RerankEndpointScorer(EndpointScorer):
         return key, partial(self._ask, session, key, body, f"the query {quoted(query)}", len(passages))
 
     def _ask(self, session: Session, key: bytes, body: bytes, about: str, size: int) -> Scores:
-        (kept,) = session.answers.load([key])
-        if kept is not None and len(kept) == 8 * size:
+        (cached,) = session.answers.load([key])
+        if cached is not None and len(cached) == 8 * size:
             session.count("kept")
-            return np.frombuffer(kept, "<f8")
+            return np.frombuffer(cached, "<f8")
         scores = session.ask(body, about, partial(answer_in, api=self.endpoint.api, size=size))
         session.answers.save([(key, scores.astype("<f8").tobytes())])
         return scores

@@ -179,8 +179,8 @@ def pair_scores(model: CrossEncoder, texts: Sequence[tuple[str, str]], prompt: s
                 yield rows[places], values
 
     scores = np.empty(len(texts), np.float32)
-    for rows, found in session.each(batches()):
-        scores[rows] = found.reshape(-1)
+    for rows, output in session.each(batches()):
+        scores[rows] = output.reshape(-1)
     return scores
 
 

@@ -104,16 +104,16 @@ def score_pairs(
         missing = [number for number in range(len(windows)) if number not in reports]
         before = scorer.truncated
         each = scorer.each(pairs, batch_size, [windows[number] for number in missing])
-        for number, found in zip(missing, each, strict=True):
+        for number, window_scores in zip(missing, each, strict=True):
             after = scorer.truncated
             reports[number] = {"truncated": truncated_between(before, after)}
             before = after
             if work is not None:
                 with atomic_path(work.path(_file(number))) as part:
-                    part.write_bytes(found.astype(np.float64).tobytes())
+                    part.write_bytes(window_scores.astype(np.float64).tobytes())
                 work.keep(number, reports[number], _file(number))
-            scores[windows[number]] = found
-            advance(len(found))
+            scores[windows[number]] = window_scores
+            advance(len(window_scores))
     truncated = truncated_in_all([report["truncated"] for report in reports.values()])
     return ScoredPairs(scores, facts, truncated, resumed, work)
 

@@ -176,11 +176,11 @@ def retrieve_from(
 
 
 def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name: str, card: dict[str, object]) -> Run:
-    table = [(query, document, score) for query, found in rows for document, score in found]
+    table = [(query, document, score) for query, hits in rows for document, score in hits]
     if not table:
         raise EvenrankError(f"{name}: no query has a result")
     notes = []
-    without = asked.height - sum(bool(found) for _, found in rows)
+    without = asked.height - sum(bool(hits) for _, hits in rows)
     if without:
         notes.append(f"{name}: {counted(without, 'query')} without results")
     unscored = next((query for query, _, score in table if score is None), None)
@@ -190,7 +190,7 @@ def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name:
                 f"{name}: expected a score of every hit or of none, found both (query {quoted(unscored)})"
             )
         notes.append(f"{name}: the answers have no scores; their order counted")
-        table = [(query, one, -float(rank)) for query, found in rows for rank, (one, _) in enumerate(found, 1)]
+        table = [(query, document, -float(rank)) for query, hits in rows for rank, (document, _) in enumerate(hits, 1)]
     frame = pl.DataFrame(table, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
     falling = frame.group_by("query_id").agg((pl.col("score").diff() <= 0).all())["score"]
     if not falling.all():
@@ -293,8 +293,8 @@ def _address(url: str, index: str | None) -> Address:
             raise EvenrankError(f"{arg.index}: expected a name without / and not of dots alone, found {quoted(index)}")
         # Several with commas between them, and all that match a pattern.
         return Address.of(url, f"{urllib.parse.quote(index, safe=',*')}/_search")
-    before, found, _ = url.partition("{query}")
-    if not found:
+    before, placeholder, _ = url.partition("{query}")
+    if not placeholder:
         raise EvenrankError(
             f"{arg.source}: expected {{query}} in the address, or {arg.index} for OpenSearch or Elasticsearch"
         )

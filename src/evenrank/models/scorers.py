@@ -174,8 +174,8 @@ class Scorer(ABC):
         """The scores [pairs]."""
         windows = pairs.windows("query", 1) if self.unit == "query" else [np.arange(pairs.size)]
         scores = np.empty(pairs.size)
-        for rows, found in zip(windows, self.each(pairs, batch_size, windows), strict=True):
-            scores[rows] = found
+        for rows, window_scores in zip(windows, self.each(pairs, batch_size, windows), strict=True):
+            scores[rows] = window_scores
         return scores
 
 
@@ -427,7 +427,7 @@ class EncoderScorer(Scorer):
 
     def facts(self) -> dict[str, object]:
         # Others than the largest weights may be kept in another type.
-        largest = max(self.model.parameters(), key=lambda one: one.numel(), default=None)
+        largest = max(self.model.parameters(), key=lambda parameter: parameter.numel(), default=None)
         own = "float32" if largest is None else str(largest.dtype).removeprefix("torch.")
         return {
             **super().facts(),

@@ -223,8 +223,8 @@ class Index(FirstStage):
             for size, part in self._postings.in_threads(grouped.height, k, search_some):
                 parts.append(part)
                 advance(size)
-        if manifest is not None and (made := manifest.versions.get("PyStemmer")) != (now := version("PyStemmer")):
-            notes.append(f"{name}: the index was made with PyStemmer {made} (now {now}), which can stem otherwise")
+        if manifest is not None and (old := manifest.versions.get("PyStemmer")) != (now := version("PyStemmer")):
+            notes.append(f"{name}: the index was made with PyStemmer {old} (now {now}), which can stem otherwise")
         table = run_table(pl.concat(parts), queries["query_id"], self.doc_ids)
         settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description, "weighted": weighted}
         card = {"stage": "retrieve", "index": {"kind": "bm25", "settings": settings}, "depth": k}

@@ -63,9 +63,9 @@ def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
     first, second, third = row_of[a], row_of[b], row_of[c]
     if len(vectors.words) <= len({first, second, third}):
         return Analogy(a, b, c, None, None, None)
-    free, found = answers(first, second, third)
-    back = answers(second, first, found)[1]
-    return Analogy(a, b, c, vectors.words[free], vectors.words[found], back == third)
+    free, answer = answers(first, second, third)
+    back = answers(second, first, answer)[1]
+    return Analogy(a, b, c, vectors.words[free], vectors.words[answer], back == third)
 
 
 @dataclass(frozen=True, slots=True)

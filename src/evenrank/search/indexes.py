@@ -164,8 +164,8 @@ def retrieve(
     if isinstance(collection, FirstStage):
         index = collection
         own = {"k1": k1 is None, "b": b is None, "stopwords": stopwords == "default", "stemmer": stemmer == "default"}
-        if given := [arg(name) for name, is_own in own.items() if not is_own]:
-            raise EvenrankError(f"{', '.join(given)}: an index has its own; build another index")
+        if arguments := [arg(name) for name, is_own in own.items() if not is_own]:
+            raise EvenrankError(f"{', '.join(arguments)}: an index has its own; build another index")
     else:
         refuse_model(model, encoding)
         k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b

@@ -61,8 +61,8 @@ class VectorIndex(FirstStage):
         return self._encoder[1]
 
     def _search(self, queries: pl.DataFrame, k: int, how: HowToSearch) -> Run:
-        for option, given in (("rm3", how.rm3 is not None), ("weighted", how.weighted)):
-            if given:
+        for option, is_set in (("rm3", how.rm3 is not None), ("weighted", how.weighted)):
+            if is_set:
                 raise EvenrankError(
                     f"{arg(option)}: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
                 )

@@ -309,10 +309,10 @@ def attack(
 
 def _leakage(predicted: Array, found: Array, query: Array) -> Leakage:
     """Balanced accuracy of predictions [N] with an interval over queries."""
-    right, (plain, held) = predicted == found, (~found, found)
-    accuracy = float(right[plain].mean() + right[held].mean()) / 2
+    right, (plain, positive) = predicted == found, (~found, found)
+    accuracy = float(right[plain].mean() + right[positive].mean()) / 2
     # Each pair's part in the two shares: their mean is the accuracy, and their spread that of its error.
-    share = np.where(found, right[held].mean(), right[plain].mean())
-    parts = accuracy + (right - share) * len(found) / 2 / np.where(found, held.sum(), plain.sum())
+    share = np.where(found, right[positive].mean(), right[plain].mean())
+    parts = accuracy + (right - share) * len(found) / 2 / np.where(found, positive.sum(), plain.sum())
     ends = estimate(linearized_means(parts, query)).ci95 or (accuracy, accuracy)
     return Leakage(accuracy, (max(0.0, ends[0]), min(1.0, ends[1])), len(found), len(np.unique(query)))

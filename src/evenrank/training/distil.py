@@ -59,8 +59,8 @@ def distillation_loss(student: Tensor, teacher: Tensor, *, weight: float = 0.2, 
     apart = 1 - (student * teacher).sum(1).mean()
     if len(student) < 2:
         return apart
-    expected, found = (_shares(vectors, scale) for vectors in (teacher, student))
-    return apart + weight * functional.kl_div(found, expected, reduction="batchmean", log_target=True)
+    expected, actual = (_shares(vectors, scale) for vectors in (teacher, student))
+    return apart + weight * functional.kl_div(actual, expected, reduction="batchmean", log_target=True)
 
 
 def _shares(vectors: Tensor, scale: float) -> Tensor:

@@ -534,7 +534,7 @@ def _model_of(annotation: object) -> type[BaseModel] | None:
     """The table under a key, itself or inside a union or a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_of(part))), None)
+    return next((model for part in get_args(annotation) if (model := _model_of(part))), None)
 
 
 def to_toml(recipe: RunRecipe) -> str:

@@ -379,9 +379,9 @@ class WithFairness(_Fair):
     ) -> tuple[Tensor | Mapping[str, Tensor], Tensor]:
         """The loss, and the scores [B, K] by the embeddings that it computed."""
         copies = [dict(column) for column in columns]
-        with self._outputs("sentence_embedding") as found:
+        with self._outputs("sentence_embedding") as outputs:
             base = self.loss(columns, own)
-        embedded = self._usable(found, len(columns) * queries)
+        embedded = self._usable(outputs, len(columns) * queries)
         if embedded is None:
             with self._again():
                 embedded = torch.cat([self.model(column)["sentence_embedding"] for column in copies])
@@ -523,9 +523,9 @@ class CrossEncoderWithFairness(_Fair):
     ) -> dict[str, Tensor]:
         documents, relevance = _check_lists(inputs, labels)
         sides = self._sides(documents, inputs[2] if len(inputs) == 3 else None)
-        with self._outputs("scores") as found:
+        with self._outputs("scores") as outputs:
             base = self.loss(list(inputs[:2]), labels, prompt=prompt, task=task)
-        scores = self._usable(found, sum(map(len, documents)))
+        scores = self._usable(outputs, sum(map(len, documents)))
         if scores is None:
             with self._again():
                 scores = _pair_scores(self.model, inputs[0], documents, prompt, task)

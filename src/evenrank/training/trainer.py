@@ -726,7 +726,7 @@ class RankingTrainer(CheckpointTrainer):
             return []
         elements = [self._averaged_over(piece["relevance"], piece["counted"]).sum() for piece in pieces]
         counts = torch.stack(
-            [torch.stack([count, _adversarys(one).sum()]) for count, one in zip(elements, pieces, strict=True)]
+            [torch.stack([count, _adversarys(piece).sum()]) for count, piece in zip(elements, pieces, strict=True)]
         ).to(self.args.device)
         total = counts.sum(0)
         if world > 1:

@@ -345,13 +345,16 @@ def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterato
         if lean is not None:
             place: Place = "answer" if only else "finding"
             yield replace(leans[run.name], place=place)
-        yield from (f for f in by_run[run.name].differences if f.place != "answer" and f.level == "shown")
+        differences = [finding for finding in by_run[run.name].differences if finding.place != "answer"]
+        # Before what an ideal order does, as a short screen keeps what comes first.
+        shown = [finding for finding in differences if finding.level == "shown" and lean is not None]
+        yield from shown
         if lean is not None and not by_relevance:
             yield from (replace(finding, place=place) for finding in beyond[run.name])
         for finding in of_groups.get(run.name, ()):
             if lean is None or finding.level == "shown":
                 yield replace(finding, place="answer") if only and lean is None else finding
-        yield from (f for f in by_run[run.name].differences if f.place != "answer" and f.level != "shown")
+        yield from (finding for finding in differences if finding not in shown)
     if by_relevance or (as_ideal and len(of_groups) > 1 and _all_by_relevance(result)):
         yield _PHRASES.finding("none_beyond", level="no difference shown")
 

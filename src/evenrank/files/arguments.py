@@ -158,7 +158,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 def _fits(value: object, kind: Any) -> bool:
     of, inner = get_origin(kind) or kind, get_args(kind)
     if of in (Union, types.UnionType):
-        return any(_fits(value, one) for one in inner)
+        return any(_fits(value, alternative) for alternative in inner)
     if of is Literal:
         return isinstance(value, str | int | None) and value in inner
     if of in (int, float):
@@ -186,11 +186,11 @@ def _fits(value: object, kind: Any) -> bool:
 def _words(kind: Any) -> str:
     """``str | Path | None`` as "a path", ``Sequence[str]`` as "a list of strings", a class by its name."""
     kinds = [alternative for alternative in _alternatives(kind) if alternative is not types.NoneType]
-    if any((get_origin(one) or one) in _PATHS for one in kinds):
-        kinds = [one for one in kinds if one is not str]
+    if any((get_origin(alternative) or alternative) in _PATHS for alternative in kinds):
+        kinds = [alternative for alternative in kinds if alternative is not str]
     words = []
-    for one in kinds:
-        of, inner = get_origin(one) or one, get_args(one)
+    for alternative in kinds:
+        of, inner = get_origin(alternative) or alternative, get_args(alternative)
         if of is Literal:
             words += [str(value) for value in inner]
         elif of in _PATHS:
@@ -252,16 +252,16 @@ def check_conditions(values: Mapping[str, object], defaults: Mapping[str, object
         options: What is declared of them. Names of others, which this function or command lacks, are ignored.
     """
     there = {name for name, value in values.items() if _is_there(value)}
-    given = {name for name in there if not _is_default(values[name], defaults.get(name))}
+    nondefault = {name for name in there if not _is_default(values[name], defaults.get(name))}
     for name, declared in options.items():
         if name not in there:
             instead = [other for other in declared.unless if other in values]
             if declared.unless and there.isdisjoint(instead):
-                raise EvenrankError(f"expected {_either([arg(one) for one in (name, *instead)])}")
-        if name not in given:
+                raise EvenrankError(f"expected {_either([arg(option) for option in (name, *instead)])}")
+        if name not in nondefault:
             continue
         for other in declared.excludes:
-            if other in given:
+            if other in nondefault:
                 raise EvenrankError(f"{arg(name)}: not with {arg(other)}")
         pairs = [need.partition("=") for need in declared.needs]
         pairs = [(other, equals, value) for other, equals, value in pairs if other in values]

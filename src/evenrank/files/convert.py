@@ -174,7 +174,7 @@ def _is_run(given: Mapping[object, object]) -> bool:
         return True
     for of in given.values():
         inner = of.values() if isinstance(of, Mapping) else of if isinstance(of, list | tuple) else [given]
-        if any(isinstance(one, Mapping | list | tuple) or dataclasses.is_dataclass(one) for one in inner):
+        if any(isinstance(item, Mapping | list | tuple) or dataclasses.is_dataclass(item) for item in inner):
             return False
     return bool(given)
 
@@ -245,8 +245,8 @@ def _frame(given: object, fields: Mapping[str, Sequence[str]], what: str, accept
 
 
 def _with_columns(frame: pl.DataFrame, fields: Mapping[str, Sequence[str]], what: str) -> pl.DataFrame:
-    found = {field: next((name for name in names if name in frame.columns), None) for field, names in fields.items()}
-    missing = [field for field, name in found.items() if name is None]
+    column = {field: next((name for name in names if name in frame.columns), None) for field, names in fields.items()}
+    missing = [field for field, name in column.items() if name is None]
     if missing and frame.height + frame.width:
         has = ", ".join(map(str, frame.columns[:10])) or "none"
         raise EvenrankError(f"{what}: the table has no column {', '.join(missing)} (its columns are {has})")
@@ -254,7 +254,7 @@ def _with_columns(frame: pl.DataFrame, fields: Mapping[str, Sequence[str]], what
         raise EvenrankError(f"{what}: expected at least one row, found none")
     *ids, value = fields
     return pl.DataFrame(
-        [id_column(frame[str(found[field])], field, what) for field in ids] + [frame[str(found[value])].alias(value)]
+        [id_column(frame[str(column[field])], field, what) for field in ids] + [frame[str(column[value])].alias(value)]
     )
 
 
@@ -312,8 +312,8 @@ def id_column(values: pl.Series, name: str, what: str) -> pl.Series:
         text = _as(values, pl.String, _id)
     bad = text.is_null()
     if bad.any():
-        found = _value(values[int(bad.arg_max() or 0)])
-        raise EvenrankError(f"{what}: expected a string or a whole number as {name}, found {found}")
+        value = _value(values[int(bad.arg_max() or 0)])
+        raise EvenrankError(f"{what}: expected a string or a whole number as {name}, found {value}")
     return text.alias(name)
 
 

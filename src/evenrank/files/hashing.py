@@ -38,11 +38,11 @@ def fnv_of_texts(texts: pl.Series, start: int = FNV_OFFSET) -> Array:
     lengths = texts.str.len_bytes().to_numpy().astype(np.int64)
     data = np.frombuffer("".join(texts.to_list()).encode(), np.uint8)
     begins = np.cumsum(lengths) - lengths
-    found = np.full(len(texts), start, np.uint64)
+    hashes = np.full(len(texts), start, np.uint64)
     for place in range(int(lengths.max(initial=0))):
         longer = np.flatnonzero(lengths > place)
-        found[longer] = (found[longer] ^ data[begins[longer] + place]) * np.uint64(FNV_PRIME)
-    return found
+        hashes[longer] = (hashes[longer] ^ data[begins[longer] + place]) * np.uint64(FNV_PRIME)
+    return hashes
 
 
 def mix(value: Number) -> Number:

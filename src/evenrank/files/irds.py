@@ -40,8 +40,8 @@ def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
 
     documents = _load(identifier, "docs")
     wanted = ids.unique(maintain_order=True).to_list()
-    found = _guard(identifier, lambda: documents.docs_store().get_many_iter(wanted))
-    rows = [(item.doc_id, item.default_text()) for item in found]
+    items = _guard(identifier, lambda: documents.docs_store().get_many_iter(wanted))
+    rows = [(item.doc_id, item.default_text()) for item in items]
     return pl.DataFrame(rows, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
 
 

@@ -79,21 +79,21 @@ def json_values(value: object, *, by_query: bool = False) -> object:
 
 def fields_of(value: object, *, by_query: bool = False) -> dict[str, object]:
     """The fields of a dataclass, and the properties that it names in ``also``, as JSON values."""
-    found: dict[str, object] = {}
+    json_fields: dict[str, object] = {}
     inline: list[object] = []
     for field in fields(value):  # type: ignore[arg-type]
         how, inner = field.metadata.get("json"), getattr(value, field.name)
         if how == "inline":
             inline.append(inner)
         elif how is None or (_known(inner) and (how == "if known" or (how == "by query" and by_query))):
-            found[str(field.metadata.get("key", field.name))] = json_values(inner, by_query=by_query)
+            json_fields[str(field.metadata.get("key", field.name))] = json_values(inner, by_query=by_query)
     for name in getattr(value, "also", ()):
-        found[name] = json_values(getattr(value, name), by_query=by_query)
+        json_fields[name] = json_values(getattr(value, name), by_query=by_query)
     for inner in inline:
         keys = json_values({} if inner is None else inner, by_query=by_query)
         assert isinstance(keys, dict)
-        found = {**found, **{name: of for name, of in keys.items() if name not in found}}
-    return found
+        json_fields = {**json_fields, **{name: of for name, of in keys.items() if name not in json_fields}}
+    return json_fields
 
 
 def _known(value: object) -> bool:

@@ -46,14 +46,14 @@ class KeptValues:
     def _begin(self) -> None:
         with self._base as base:
             base.execute("BEGIN IMMEDIATE")
-            found = [base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-            found += base.execute("SELECT type, name FROM sqlite_master").fetchall()
-            if found == [0, 0]:
+            layout = [base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+            layout += base.execute("SELECT type, name FROM sqlite_master").fetchall()
+            if layout == [0, 0]:
                 base.execute(f"PRAGMA application_id = {self.application}")
                 base.execute(f"PRAGMA user_version = {_VERSION}")
                 base.execute(f"CREATE TABLE {self.noun} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
             # A view in the table's place could be made to run for ever.
-            elif found != [self.application, _VERSION, ("table", self.noun)]:
+            elif layout != [self.application, _VERSION, ("table", self.noun)]:
                 raise InputError(self._path, f"expected {self.noun} that this version of evenrank kept")
         base.execute("PRAGMA journal_mode = WAL")
         # Enough for a process that is killed; a power cut can lose the last values, but never damages the file.
@@ -63,11 +63,11 @@ class KeptValues:
         """The values [keys]; None where there is none."""
         with self._lock, self._errors():
             find = f"SELECT value FROM {self.noun} WHERE key = ?"
-            found = [self._base.execute(find, (key,)).fetchone() for key in keys]
-        for key, row in zip(keys, found, strict=True):
+            rows = [self._base.execute(find, (key,)).fetchone() for key in keys]
+        for key, row in zip(keys, rows, strict=True):
             if row is not None and not (isinstance(row[0], bytes) and row[0][:_MARK] == _mark(key, row[0][_MARK:])):
                 raise InputError(self._path, f"damaged {self.noun}: remove the file to {self.anew}")
-        return [None if row is None else row[0][_MARK:] for row in found]
+        return [None if row is None else row[0][_MARK:] for row in rows]
 
     def save(self, values: Iterable[tuple[bytes, bytes]]) -> None:
         """Keeps values under their keys, all or none of them."""

@@ -43,11 +43,11 @@ def is_text_folder(path: str | os.PathLike[str]) -> bool:
     """Whether a path is a local folder of Markdown or text files, and not of the parts of another collection."""
     if not os.path.isdir(path):
         return False
-    found = text_files(path)
-    if any(file.endswith(MARKDOWN) and os.path.basename(file).lower() != "readme.md" for file in found):
+    files = text_files(path)
+    if any(file.endswith(MARKDOWN) and os.path.basename(file).lower() != "readme.md" for file in files):
         return True
     parts = any(name.endswith(_TABLES) or "=" in name or name in ("index.json", "data") for name in os.listdir(path))
-    return bool(found) and not parts and not any("\t" in _read(file).partition("\n")[0] for file in found[:1])
+    return bool(files) and not parts and not any("\t" in _read(file).partition("\n")[0] for file in files[:1])
 
 
 def text_files(folder: str | os.PathLike[str]) -> list[str]:
@@ -63,8 +63,8 @@ def passages(file: str, folder: str | os.PathLike[str]) -> Iterator[tuple[str, S
     """The sections of a file by their ids: its path in the folder, ``#`` and the heading's anchor."""
     name = Path(file).relative_to(folder).as_posix() if os.path.isdir(folder) else os.path.basename(file)
     text = _read(file)
-    whole = [Section(None, text.strip(), 1)] if file.endswith(".txt") else sections(text)
-    for section in whole:
+    parts = [Section(None, text.strip(), 1)] if file.endswith(".txt") else sections(text)
+    for section in parts:
         if section.text:
             yield name if section.anchor is None else f"{name}#{section.anchor}", section
 
@@ -72,7 +72,7 @@ def passages(file: str, folder: str | os.PathLike[str]) -> Iterator[tuple[str, S
 def sections(text: str) -> Iterator[Section]:
     """The sections of a Markdown text that have a body: front matter and comments go, fences stay whole."""
     # What goes leaves its line ends, so that lines keep their numbers.
-    text = _FRONT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    text = _FRONT.sub(lambda match: "\n" * match[0].count("\n"), text)
     path: list[tuple[int, str]] = []
     anchors: set[str] = set()
     anchor, start, body = None, 1, list[str]()
@@ -120,8 +120,8 @@ def section_lines(collection: object, ids: Iterable[str]) -> dict[str, str]:
     wanted = set(ids)
     names = {doc_id.partition("#")[0] for doc_id in wanted}
     files = (file for file in text_files(collection) if Path(file).relative_to(collection).as_posix() in names)
-    found = ((doc_id, section.line) for file in files for doc_id, section in passages(file, collection))
-    return {doc_id: f"{doc_id.partition('#')[0]}:{line}" for doc_id, line in found if doc_id in wanted}
+    lines = ((doc_id, section.line) for file in files for doc_id, section in passages(file, collection))
+    return {doc_id: f"{doc_id.partition('#')[0]}:{line}" for doc_id, line in lines if doc_id in wanted}
 
 
 def _read(file: str) -> str:

@@ -302,15 +302,15 @@ def check_apart(outputs: Iterable[object], inputs: Iterable[object] = ()) -> Non
         real = os.path.realpath(local)
         own = [_location(name), *_existing(name), *([] if "://" in local else _existing(real))]
         above = {_identity(parent) for start in (local, real) for parent in Path(start).parents if parent.is_dir()}
-        for source, found in read:
+        for source, file_id in read:
             of = "" if source == name else f" ({source})"
-            if found in own:
+            if file_id in own:
                 raise InputError(path, f"cannot be written: it is an input{of}")
-            if found in above:
+            if file_id in above:
                 raise InputError(path, f"cannot be written: it lies in an input{of}")
-        for found in own:
-            if found in seen:
-                of = "" if seen[found] == name else f" ({seen[found]})"
+        for file_id in own:
+            if file_id in seen:
+                of = "" if seen[file_id] == name else f" ({seen[file_id]})"
                 raise InputError(path, f"cannot be written: it is another output too{of}")
         seen.update(dict.fromkeys(own, name))
 
@@ -327,11 +327,11 @@ def _local(name: str) -> str:
 def _identity(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     """Device and inode of a file or folder; None if it does not exist, or for a pipe or a device."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    kept = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-    return (found.st_dev, found.st_ino) if kept else None
+    has_identity = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return (status.st_dev, status.st_ino) if has_identity else None
 
 
 def _existing(name: str) -> list[FileId]:
@@ -340,7 +340,7 @@ def _existing(name: str) -> list[FileId]:
         return [name]
     name = _local(name)
     files = [name] if os.path.lexists(name) or not glob.has_magic(name) else glob.glob(name)
-    return [found for file in files if (found := _identity(file)) is not None]
+    return [file_id for file in files if (file_id := _identity(file)) is not None]
 
 
 def _location(name: str) -> FileId:

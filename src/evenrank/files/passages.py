@@ -84,9 +84,9 @@ def folded(run: Run, passages: pl.DataFrame) -> Run:
         raise _unknown(run, absent, "passage")
     best = table.group_by("query_id", "document", maintain_order=True).agg(pl.col("score").max())
     note = f"{run.name}: each document has the score of its best passage (MaxP)"
-    found = Run.from_table(best.rename({"document": "doc_id"}), run.name, notes=(*run.notes, note))
+    document_run = Run.from_table(best.rename({"document": "doc_id"}), run.name, notes=(*run.notes, note))
     card = None if run.card is None else {**run.card, "passages": "max"}
-    return replace(found, source=run.source, card=card)
+    return replace(document_run, source=run.source, card=card)
 
 
 def passages_in(run: Run, rows: pl.DataFrame, passages: pl.DataFrame) -> pl.DataFrame:
@@ -99,8 +99,8 @@ def passages_in(run: Run, rows: pl.DataFrame, passages: pl.DataFrame) -> pl.Data
     named, pairs = rows["doc_id"], rows.select("query_id", "doc_id")
     if named.is_in(passages["doc_id"].implode()).all():
         own = passages.filter(pl.col("doc_id").is_in(named.implode()))
-        found = pairs.join(own, on="doc_id", how="left", maintain_order="left_right")
-        return found.select("query_id", doc_id="passage_id")
+        matches = pairs.join(own, on="doc_id", how="left", maintain_order="left_right")
+        return matches.select("query_id", doc_id="passage_id")
     others = named.filter(~named.is_in(passages["passage_id"].implode())).unique(maintain_order=True)
     if not len(others):
         return pairs

@@ -187,18 +187,18 @@ class Provenance:
 
 
 def _now() -> str:
-    given = os.environ.get("SOURCE_DATE_EPOCH")
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         # In UTC, to the second.
-        time = datetime.now(UTC) if given is None else datetime.fromtimestamp(int(given), UTC)
+        time = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(int(epoch), UTC)
     except (ValueError, OverflowError, OSError):
-        raise EvenrankError(f"SOURCE_DATE_EPOCH: expected a number of seconds, found {quoted(given)}") from None
+        raise EvenrankError(f"SOURCE_DATE_EPOCH: expected a number of seconds, found {quoted(epoch)}") from None
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _versions() -> dict[str, str]:
     used = {name: _version(name) for name in _LIBRARIES if name in spared or name.replace("-", "_") in sys.modules}
-    known = {name: found for name, found in used.items() if found is not None}
+    known = {name: v for name, v in used.items() if v is not None}
     return {"evenrank": __version__, "python": platform.python_version(), **known}
 
 
@@ -313,16 +313,16 @@ def write_card(made_by: Mapping[str, object], path: str | os.PathLike[str], prov
     target = card_path(path)
     if target is None:
         return
-    made = provenance.to_dict()
+    record = provenance.to_dict()
     values = {
         "evenrank": __version__,
-        "command": made["command"],
-        "date": made["date"],
-        "versions": made["versions"],
+        "command": record["command"],
+        "date": record["date"],
+        "versions": record["versions"],
         "run_bytes": os.stat(path).st_size,
         "run_sha256": file_digest(os.fspath(path)),
         "made_by": dict(made_by),
-        "inputs": made["files"],
+        "inputs": record["files"],
     }
     write_text(target, json_text(values) + "\n")
 
@@ -356,7 +356,7 @@ def made_by_text(card: Mapping[str, object]) -> str:
     >>> made_by_text({"stage": "rerank", "ranker": {"kind": "bi-encoder", "model": "MiniLM", "reads": 256}})
     're-ranked by bi-encoder MiniLM (reads 256 tokens)'
     """
-    made: Mapping[str, object]
+    model: Mapping[str, object]
     if card.get("stage") == "fuse":
         weights = [f"{_short(name)} ({_short(weight)})" for name, weight in _object(card.get("weights")).items()]
         return f"fused from {', '.join(weights) or 'unknown runs'}"
@@ -368,12 +368,12 @@ def made_by_text(card: Mapping[str, object]) -> str:
         return f"rebalanced by {_short(card.get('method'))} at strength {_short(card.get('strength'))}{of_ties}"
     if card.get("stage") == "retrieve":
         index = _object(card.get("index"))
-        made = {**_object(index.get("model")), **_of_queries(card, index), "kind": index.get("kind")}
-        about, verb = [*_computed(made), *_searched(card, index)], "retrieved"
+        model = {**_object(index.get("model")), **_of_queries(card, index), "kind": index.get("kind")}
+        about, verb = [*_computed(model), *_searched(card, index)], "retrieved"
     else:
-        made = _object(card.get("ranker"))
-        about, verb = _computed(made), "re-ranked"
-    named = " ".join(_short(made[name]) for name in ("kind", "model") if made.get(name) is not None)
+        model = _object(card.get("ranker"))
+        about, verb = _computed(model), "re-ranked"
+    named = " ".join(_short(model[name]) for name in ("kind", "model") if model.get(name) is not None)
     text = f"{verb} by {named or 'an unknown model'}" + (f" ({', '.join(about)})" if about else "")
     truncated = _object(card.get("truncated"))
     if truncated.get("cut"):

@@ -146,8 +146,8 @@ def _download(file: PublicFile, url: str, timeout: float) -> bytes:
     except (OSError, http.client.HTTPException) as error:
         raise InputError(url, f"cannot be fetched: {error or type(error).__name__}") from None
     if len(content) != file.bytes:
-        found = "more" if len(content) > file.bytes else str(len(content))
-        raise InputError(url, f"expected {file.bytes} bytes, found {found}: not kept")
+        size = "more" if len(content) > file.bytes else str(len(content))
+        raise InputError(url, f"expected {file.bytes} bytes, found {size}: not kept")
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise InputError(url, f"expected the SHA-256 {file.sha256}, found {digest}: not kept")

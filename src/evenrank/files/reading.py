@@ -105,13 +105,13 @@ def _check_utf8(path: str | os.PathLike[str], data: bytes, first_line: int) -> N
         data.decode()
     except UnicodeDecodeError as error:
         line = first_line + data.count(b"\n", 0, error.start)
-        found = f"expected UTF-8, found the byte 0x{data[error.start]:02x}"
-        raise InputError(path, found + AS_UTF8, line=line) from None
+        message = f"expected UTF-8, found the byte 0x{data[error.start]:02x}"
+        raise InputError(path, message + AS_UTF8, line=line) from None
 
 
 def _raw_blocks(path: str | os.PathLike[str], stream: Readable, block_bytes: int, limit: int) -> Iterator[bytes]:
     rest: list[bytes] = []
-    held = 0
+    rest_size = 0
     empty = True
     while True:
         data = read_bytes(path, stream, block_bytes)
@@ -121,13 +121,13 @@ def _raw_blocks(path: str | os.PathLike[str], stream: Readable, block_bytes: int
         end = data.rfind(b"\n") + 1
         if end == 0:
             rest.append(data)
-            held += len(data)
-            if held > limit:
+            rest_size += len(data)
+            if rest_size > limit:
                 raise _TooLongError
             continue
         yield b"".join([*rest, data[:end]])
         rest = [data[end:]] if end < len(data) else []
-        held = len(data) - end
+        rest_size = len(data) - end
     if empty:
         raise InputError(path, "the file is empty")
     if rest:
@@ -187,14 +187,14 @@ def file_system(path: str | os.PathLike[str]) -> tuple[Any, str] | None:
     name = os.fspath(path)
     try:
         web = {scheme: _web_settings(LONGEST, SILENCE) for scheme in ("http", "https") if f"{scheme}://" in name}
-        found: tuple[Any, str] = url_to_fs(name, **web)
+        location: tuple[Any, str] = url_to_fs(name, **web)
     except ImportError:
         raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "remote") from None
     except (ValueError, OSError) as error:
         raise InputError(path, str(error).splitlines()[0]) from None
     except Exception as error:
         raise InputError(path, f"cannot be reached: {first_line(error)}") from None
-    return found
+    return location
 
 
 LONGEST, SILENCE = 600.0, 30.0
@@ -265,9 +265,9 @@ _LONGEST_REASON = 200
 
 def first_line(error: Exception) -> str:
     """The beginning of what an error says, on one line."""
-    said = reason_of(error) if isinstance(error, OSError) else str(error)
+    message = reason_of(error) if isinstance(error, OSError) else str(error)
     nothing = "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
-    text = next(iter(said.strip().splitlines()), nothing)
+    text = next(iter(message.strip().splitlines()), nothing)
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"
 
 
@@ -450,22 +450,22 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             # A page of the web is read to the end to find out whether it lists others.
             elif not name.startswith("http") and system.isdir(place):
                 start = len(place.rstrip("/")) + 1
-                found = [file for file in system.find(place) if _is_part(file[start:])]
-                inside = sorted(map(system.unstrip_protocol, found))
+                paths = [file for file in system.find(place) if _is_part(file[start:])]
+                inside = sorted(map(system.unstrip_protocol, paths))
             else:
                 return [name]
     if any(os.path.basename(file) == UNFINISHED for file in inside):
         raise InputError(name, "unfinished: run the command that writes it again")
-    kept = [file for file in inside if not os.path.basename(file).startswith((".", "_"))]
-    kept = [file for file in kept if not file.endswith(".manifest.json")]
-    kept = list(filter(SHARD.search, kept)) or kept
-    if not kept:
+    files = [file for file in inside if not os.path.basename(file).startswith((".", "_"))]
+    files = [file for file in files if not file.endswith(".manifest.json")]
+    files = list(filter(SHARD.search, files)) or files
+    if not files:
         raise InputError(name, "contains no files")
-    parts = {os.path.basename(file).partition(".")[0]: file for file in kept}
+    parts = {os.path.basename(file).partition(".")[0]: file for file in files}
     if {"corpus", "queries"} <= parts.keys():
-        whole = f"a folder in BEIR's form is given as {arg.beir}"
-        raise InputError(name, f"expected files of one kind, found corpus and queries: {whole}, or its parts by name")
-    return kept
+        hint = f"a folder in BEIR's form is given as {arg.beir}"
+        raise InputError(name, f"expected files of one kind, found corpus and queries: {hint}, or its parts by name")
+    return files
 
 
 def _in_folder(name: str) -> Iterator[str]:

@@ -99,8 +99,8 @@ class Run:
 
     @classmethod
     def _of(cls, given: object, name: str, order: Order, what: str, notes: tuple[str, ...] = ()) -> Run:
-        table, said = run_table(given, what)
-        notes += tuple(f"{name}: {note}" for note in said)
+        table, table_notes = run_table(given, what)
+        notes += tuple(f"{name}: {note}" for note in table_notes)
         return cls(name, _ranked(table, order), notes)
 
 
@@ -203,8 +203,8 @@ def _names(columns: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
     odd = next((role for role in columns if role not in _ROLES), None)
     if odd is not None:
         raise EvenrankError(f"{arg.run_columns}: expected {', '.join(_ROLES)}, found {quoted(odd)}")
-    asked = {_ROLES[role]: (name,) for role, name in columns.items()}
-    return {name: (*asked.get(name, ()), *usual) for name, usual in RUN_COLUMNS.items()}
+    overrides = {_ROLES[role]: (name,) for role, name in columns.items()}
+    return {name: (*overrides.get(name, ()), *usual) for name, usual in RUN_COLUMNS.items()}
 
 
 def _read(
@@ -214,13 +214,13 @@ def _read(
     names = _names(columns)
     table, other = lines_or_columns(path, RUN_LAYOUT, names)
     if table is None:
-        asked = None
+        query_ids = None
         if queries is not None and not isinstance(other, pl.DataFrame):
             from .texts import as_queries
 
-            asked = as_queries(queries)["query_id"].to_list()
+            query_ids = as_queries(queries)["query_id"].to_list()
         with _of_file(path):
-            table, notes = run_table(other, _FILE, names, asked)
+            table, notes = run_table(other, _FILE, names, query_ids)
         if isinstance(other, pl.DataFrame) and set(other.columns) == _JUDGED and (table["score"] % 1 == 0).all():
             raise InputError(path, f"expected a run, found BEIR's judgements ({', '.join(other.columns)})")
         return _ranked(table, order), notes

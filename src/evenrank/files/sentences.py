@@ -55,7 +55,7 @@ def sentence_starts(words: Sequence[str]) -> list[int]:
 
 def word_places(text: str) -> list[Span]:
     """The characters of the words, which white space separates."""
-    return [found.span() for found in _WORD.finditer(text)]
+    return [match.span() for match in _WORD.finditer(text)]
 
 
 def sentence_spans(text: str) -> list[Span]:

@@ -34,19 +34,19 @@ def match_answers(answers: pl.DataFrame, passages: pl.DataFrame) -> tuple[pl.Dat
     match: the answer is empty, it does not occur, or its passage is missing.
     """
     wanted = answers.select("query_id", "doc_id", "answer").unique(maintain_order=True)
-    given = wanted.with_row_index("row").join(passages, on="doc_id", how="left", maintain_order="left")
-    found: list[tuple[str, str, str, int, int]] = []
+    pairs = wanted.with_row_index("row").join(passages, on="doc_id", how="left", maintain_order="left")
+    spans: list[tuple[str, str, str, int, int]] = []
     unmatched: list[int] = []
     last: tuple[str | None, str] = (None, "")
-    for row, query_id, doc_id, answer, text in given.sort("doc_id", "row").iter_rows():
+    for row, query_id, doc_id, answer, text in pairs.sort("doc_id", "row").iter_rows():
         if last[0] != doc_id:
             last = (doc_id, _folded(text or ""))
         needle = _folded(answer.strip())
         places = list(find_words(needle, last[1])) if needle else []
-        found += [(query_id, doc_id, text[p : p + len(needle)], p, p + len(needle)) for p in places]
+        spans += [(query_id, doc_id, text[p : p + len(needle)], p, p + len(needle)) for p in places]
         if not places:
             unmatched.append(row)
-    matches = pl.DataFrame(found, ANSWER_SCHEMA, orient="row")
+    matches = pl.DataFrame(spans, ANSWER_SCHEMA, orient="row")
     order = wanted.select("query_id", "doc_id").unique(maintain_order=True).with_row_index("at")
     matches = matches.join(order, on=["query_id", "doc_id"], how="left", maintain_order="left")
     return matches.sort("at", "answer_start", "answer_end").drop("at"), wanted[sorted(unmatched)]
@@ -160,14 +160,14 @@ class AnswerAlignment:
         of = f"of {self.read:,}"
         notes = []
         if self.realigned:
-            found = "Answers not at the position stated in the file, moved to the nearest match of their text"
-            notes.append(f"{found}: {self.realigned:,} {of}.")
+            phrase = "Answers not at the position stated in the file, moved to the nearest match of their text"
+            notes.append(f"{phrase}: {self.realigned:,} {of}.")
         if self.without_place:
-            found = "Answers without a position in the file, placed at the first match of their text"
-            notes.append(f"{found}: {self.without_place:,} {of}.")
+            phrase = "Answers without a position in the file, placed at the first match of their text"
+            notes.append(f"{phrase}: {self.without_place:,} {of}.")
         if self.left_out:
-            found = "Answers whose text is not in their passage, left out"
-            notes.append(f"{found}: {len(self.left_out):,} {of}: {list_answers(self.left_out)}.")
+            phrase = "Answers whose text is not in their passage, left out"
+            notes.append(f"{phrase}: {len(self.left_out):,} {of}: {list_answers(self.left_out)}.")
         return tuple(notes)
 
     def to_dict(self) -> dict[str, object]:
@@ -260,9 +260,9 @@ def load_squad(path: str | os.PathLike[str]) -> Squad:
                 _expect(question.get("query_id", question.get("id")), str | int)
                 question["answers"] = _aligned(question, doc_id, context, question["answers"], alignment)
                 # SQuAD 2.0 has these for questions without an answer: not counted.
-                found = question.get("plausible_answers")
-                if found is not None:
-                    question["plausible_answers"] = _aligned(question, doc_id, context, found, plausible)
+                answers = question.get("plausible_answers")
+                if answers is not None:
+                    question["plausible_answers"] = _aligned(question, doc_id, context, answers, plausible)
     except (KeyError, TypeError, AttributeError) as error:
         why = f"without {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(path, f"expected SQuAD's form (data, paragraphs, context, qas, answers): {why}") from None
@@ -272,15 +272,15 @@ def load_squad(path: str | os.PathLike[str]) -> Squad:
 def _aligned(
     question: SquadQuestion, doc_id: str, context: str, answers: list[SquadAnswer], alignment: AnswerAlignment
 ) -> list[SquadAnswer]:
-    kept: list[SquadAnswer] = []
+    aligned_answers: list[SquadAnswer] = []
     for answer in answers:
         text, start = answer["text"], answer.get("answer_start")
         _expect(text, str)
         _expect(start, int | None)
         span = alignment.align(question_id(question), doc_id, context, text, start)
         if span is not None:
-            kept.append({**answer, "text": context[span[0] : span[1]], "answer_start": span[0]})
-    return kept
+            aligned_answers.append({**answer, "text": context[span[0] : span[1]], "answer_start": span[0]})
+    return aligned_answers
 
 
 def locate_answer(context: str, text: str, start: int | None) -> tuple[int, int] | None:
@@ -295,10 +295,10 @@ def locate_answer(context: str, text: str, start: int | None) -> tuple[int, int]
     if start is not None and start >= 0 and context[start : start + len(text)] == text:
         return start, start + len(text)
     # A lookahead, so that overlapping matches count too.
-    exact = [(found.start(), found.start() + len(text)) for found in re.finditer(f"(?={re.escape(text)})", context)]
-    spaced = exact or [found.span() for found in re.finditer(r"\s+".join(map(re.escape, text.split())), context)]
-    whole = [span for span in spaced if not splits_word(context, *span)]
-    return min(whole or spaced, key=lambda span: (abs(span[0] - (start or 0)), span[0]), default=None)
+    exact = [(match.start(), match.start() + len(text)) for match in re.finditer(f"(?={re.escape(text)})", context)]
+    spaced = exact or [match.span() for match in re.finditer(r"\s+".join(map(re.escape, text.split())), context)]
+    word_spans = [span for span in spaced if not splits_word(context, *span)]
+    return min(word_spans or spaced, key=lambda span: (abs(span[0] - (start or 0)), span[0]), default=None)
 
 
 def _expect(value: object, kind: type | UnionType) -> None:

@@ -42,8 +42,8 @@ def _expected(total: int, shares: Sequence[float]) -> Floats:
 
 def largest_deviation(sizes: list[int], drawn: Sequence[int], shares: Sequence[float]) -> float:
     """The largest difference between a split's number of questions and its share."""
-    found = np.bincount(drawn, weights=sizes, minlength=len(shares) + 1)
-    return float(np.abs(found - _expected(sum(sizes), shares)).max())
+    counts = np.bincount(drawn, weights=sizes, minlength=len(shares) + 1)
+    return float(np.abs(counts - _expected(sum(sizes), shares)).max())
 
 
 def divide(sizes: list[int], shares: Sequence[float]) -> list[int] | None:
@@ -58,10 +58,10 @@ def divide(sizes: list[int], shares: Sequence[float]) -> list[int] | None:
         if number[split]:
             continue
         # An empty split gets the unit whose move leaves all splits nearest to their shares.
-        found = np.bincount(drawn, weights=sizes, minlength=len(shares) + 1) - _expected(sum(sizes), shares)
+        excess = np.bincount(drawn, weights=sizes, minlength=len(shares) + 1) - _expected(sum(sizes), shares)
         size = np.array(sizes)
-        change = np.abs(found[drawn] - size) - np.abs(found[drawn])
-        change = change + np.abs(found[split] + size) - abs(found[split])
+        change = np.abs(excess[drawn] - size) - np.abs(excess[drawn])
+        change = change + np.abs(excess[split] + size) - abs(excess[split])
         # The last unit of a split stays, unless it is left out anyway.
         movable = (number[drawn] > 1) | (drawn == len(shares))
         if not movable.any():
@@ -172,9 +172,9 @@ def write_squad_collection(
     Raises InputError, before any work, if one of the files would replace an input.
     """
     check_apart((os.path.join(out, name) for name in (*FILES, "qrels.txt", "answers.json", "counts.json")), files)
-    made = squad_collection(files, validation=validation, shares=shares, seed=seed)
-    made.write(out)
-    return made
+    collection = squad_collection(files, validation=validation, shares=shares, seed=seed)
+    collection.write(out)
+    return collection
 
 
 class _Builder:
@@ -205,21 +205,21 @@ class _Builder:
         )
 
     def add(self, path: str | os.PathLike[str], file: int) -> None:
-        found = load_squad(path)
-        data, lost = found.data, {query_id for query_id, _, _ in found.alignment.left_out}
-        self.counts["realigned_answers"] += found.alignment.realigned
-        self.counts["unmatched_answers"] += len(found.alignment.left_out)
-        self.notes += (f"{os.fspath(path)}: {note}" for note in found.alignment.notes())
+        squad = load_squad(path)
+        data, lost = squad.data, {query_id for query_id, _, _ in squad.alignment.left_out}
+        self.counts["realigned_answers"] += squad.alignment.realigned
+        self.counts["unmatched_answers"] += len(squad.alignment.left_out)
+        self.notes += (f"{os.fspath(path)}: {note}" for note in squad.alignment.notes())
         offset = self.counts["paragraphs"]
         ids = (doc_id for doc_id, _ in paragraphs(data))
         for number, article in enumerate(data["data"]):
-            kept: dict[str, SquadParagraph] = {}
-            self.articles.append((file, str(article.get("title", number)), kept))
+            by_id: dict[str, SquadParagraph] = {}
+            self.articles.append((file, str(article.get("title", number)), by_id))
             for paragraph in article["paragraphs"]:
                 own = next(ids)
                 doc_id = own if "doc_id" in paragraph else str(int(own) + offset)
                 doc_id = self._passage(path, doc_id, paragraph["context"].translate(_BREAKS))
-                place = kept.setdefault(doc_id, {"doc_id": doc_id, "context": self.text[doc_id], "qas": []})
+                place = by_id.setdefault(doc_id, {"doc_id": doc_id, "context": self.text[doc_id], "qas": []})
                 for question in paragraph["qas"]:
                     if not question["answers"] and question_id(question) in lost:
                         self.counts["questions"] += 1
@@ -351,7 +351,7 @@ class _Builder:
         self.counts |= {"documents": len(self.text), "queries": len(ids), "articles": len(self.articles)}
         self.counts |= {split: splits.count(split) for split in SPLITS}
         data: list[SquadArticle] = [
-            {"title": title, "paragraphs": list(kept.values())} for _, title, kept in self.articles
+            {"title": title, "paragraphs": list(by_id.values())} for _, title, by_id in self.articles
         ]
         return SquadCollection(
             pl.DataFrame(collection, {"doc_id": pl.String, "text": pl.String}),

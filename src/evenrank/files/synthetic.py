@@ -477,11 +477,11 @@ def make_pairs(
     table = np.full((int(entity.max()) + 1, config.groups + 1), -1)
     table[asked[chosen, 0], config.groups - 1 - asked[chosen, 1]] = chosen
     counterpart = table[entity, np.minimum(turn, config.groups)]
-    told = counterpart >= 0
-    group[told] = 1 - decided[counterpart[told]]
+    has_counterpart = counterpart >= 0
+    group[has_counterpart] = 1 - decided[counterpart[has_counterpart]]
 
     others = config.others()
-    rows = rng.permutation(np.flatnonzero(~relevant & ~told))
+    rows = rng.permutation(np.flatnonzero(~relevant & ~has_counterpart))
     group[rows[: others.male]] = 0
     group[rows[others.male : others.male + others.female]] = 1
     person = rng.integers(len(templates().people_ask), size=count)
@@ -553,18 +553,18 @@ def make_plan(config: SyntheticConfig) -> Plan:
     attribute = attributes[entity, turn]
 
     # Question i is about the i-th entity of a random order; a second round uses another attribute.
-    whole = config.passages // PER_ENTITY
-    order = rng.permutation(whole)
-    round_, place_in_order = np.divmod(np.arange(config.query_count), whole)
+    full_entities = config.passages // PER_ENTITY
+    order = rng.permutation(full_entities)
+    round_, place_in_order = np.divmod(np.arange(config.query_count), full_entities)
     query_of = np.full((entities, ATTRIBUTES), -1)
     query_of[order[place_in_order], round_] = np.arange(config.query_count)
     query = query_of[entity, turn]
-    asked = np.stack([order[place_in_order], attributes[order[place_in_order], round_]], axis=1)
+    facts = np.stack([order[place_in_order], attributes[order[place_in_order], round_]], axis=1)
     clicked = (query >= 0) & (place_in_block % config.relevant == 0)
 
     group = None if config.paired else _wordings(rng, config, query >= 0, clicked)
     sentence = _fact_sentences(rng, config, query >= 0)
-    split = _splits(rng, min(whole, config.query_count))[place_in_order]
+    split = _splits(rng, min(full_entities, config.query_count))[place_in_order]
     planted = Pairs.none(config)
     if group is None:
         turns, place = np.stack([order[place_in_order], round_], axis=1), place_in_block % config.relevant
@@ -583,14 +583,14 @@ def make_plan(config: SyntheticConfig) -> Plan:
         clicked=clicked[shuffled],
         group=group[shuffled],
         sentence=sentence[shuffled],
-        asked=asked,
+        asked=facts,
         split=split,
         pairs=planted,
     )
-    told = np.flatnonzero(plan.pairs.counterpart >= 0)
-    own = plan.asked[plan.pairs.counterpart[told]]
+    rows = np.flatnonzero(plan.pairs.counterpart >= 0)
+    own = plan.asked[plan.pairs.counterpart[rows]]
     # The next value, so that the answer is another one.
-    plan.value[plan.entity[told], plan.attribute[told]] = plan.value[own[:, 0], own[:, 1]] + 1
+    plan.value[plan.entity[rows], plan.attribute[rows]] = plan.value[own[:, 0], own[:, 1]] + 1
     return plan
 
 
@@ -855,8 +855,8 @@ def _batch(plan: Plan, writer: Writer, rows: Ints, rng: np.random.Generator) -> 
     query = pl.Series(plan.query[rows])
     other = {}
     if plan.config.group_query_rate > 0:
-        told = pl.Series(plan.pairs.counterpart[rows])
-        other = {"counterpart": pl.select(pl.when(told >= 0).then(told)).to_series().cast(pl.String)}
+        counterpart = pl.Series(plan.pairs.counterpart[rows])
+        other = {"counterpart": pl.select(pl.when(counterpart >= 0).then(counterpart)).to_series().cast(pl.String)}
     return (
         pl.DataFrame(
             {
@@ -925,8 +925,8 @@ def _choose(plan: Plan, rows: Ints, rng: np.random.Generator) -> tuple[Ints, Int
     fact_template = known.tell[kind, attribute, variant]
     about_person, person = _people(plan, rows)
     words = words + np.where(about_person, known.people_words[person, variant], 0)
-    told = known.people_tell[person, variant, np.minimum(group, 1)]
-    fact_template = np.where(about_person, told, fact_template)
+    people_template = known.people_tell[person, variant, np.minimum(group, 1)]
+    fact_template = np.where(about_person, people_template, fact_template)
     return np.where(place == fact, fact_template, around), words, decoy
 
 

@@ -121,8 +121,8 @@ def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl
             bad = parsed.filter(wrong)
             if bad.height:
                 noun = "a whole number" if kind is pl.Int64 else "a finite number"
-                found = quoted_number(bad[f"f{i}"][0])
-                raise InputError(path, f"expected {noun} as {name.lstrip('_')}, found {found}", line=bad["line"][0])
+                value = quoted_number(bad[f"f{i}"][0])
+                raise InputError(path, f"expected {noun} as {name.lstrip('_')}, found {value}", line=bad["line"][0])
             column = number
         columns.append(column.alias(name))
     return parsed.select(*columns, pl.col("line").cast(pl.UInt32)).select(*layout.kept, "line")
@@ -310,8 +310,8 @@ def lines_or_columns(
         if head == _PARQUET_MAGIC:
             return None, read_columns(path).table
         # JSON may be one line; what is packed could unpack to any length.
-        whole = head.removeprefix(BOM).lstrip()[:1] == b"{" and isinstance(stream, io.BufferedReader)
-        blocks = line_blocks(path, stream=Headed(head, stream), limit=sys.maxsize if whole else None)
+        is_json = head.removeprefix(BOM).lstrip()[:1] == b"{" and isinstance(stream, io.BufferedReader)
+        blocks = line_blocks(path, stream=Headed(head, stream), limit=sys.maxsize if is_json else None)
         first = next(blocks)
         line = first.data.lstrip().partition(b"\n")[0].decode()
         if line.startswith("{"):
@@ -348,12 +348,12 @@ def _nested(path: str, data: bytes) -> dict[str, object] | None:
     """One JSON object that holds objects or lists; None for JSONL. Raises InputError for a name that is repeated."""
 
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             names = [name for name, _ in pairs]
             repeated = next(name for name in names if names.count(name) > 1)
             raise InputError(path, f"the name {quoted(repeated)} appears twice in an object")
-        return found
+        return members
 
     try:
         value = json.loads(data, object_pairs_hook=once)
@@ -361,7 +361,7 @@ def _nested(path: str, data: bytes) -> dict[str, object] | None:
         return None
     if not isinstance(value, dict):
         return None
-    nested = all(isinstance(one, dict | list) for one in value.values())
+    nested = all(isinstance(member, dict | list) for member in value.values())
     return value if nested or "hits" in value or "responses" in value else None
 
 
@@ -512,12 +512,12 @@ def column_named(given: Columns, names: tuple[str, ...], hint: str = "") -> str:
 
     ``hint``: how a column of a file gets another name.
     """
-    found = next((name for name in names if name in given.table.columns), None)
-    if found is None:
+    column = next((name for name in names if name in given.table.columns), None)
+    if column is None:
         has = ", ".join(map(str, given.table.columns[:10])) or "none"
         line = 0 if given.lines is not None else None
         message = f"expected a column {names[0]}, found the columns {quoted(has, 120)[1:-1]}"
         if line is None or given.path is None:
             raise given.error(message)
         raise InputError(given.path, message + hint, line=1)
-    return found
+    return column

@@ -77,12 +77,12 @@ class Names(NamedTuple):
         ids, texts = TEXT_COLUMNS[id_column].values()
         if not isinstance(path, TextFile):
             return cls(ids, texts, kind=id_column)
-        asked = () if path.text_column is None else tuple(path.text_column.split(","))
+        columns = () if path.text_column is None else tuple(path.text_column.split(","))
         return cls(
             ids if path.id_column is None else (path.id_column,),
-            asked or texts,
-            len(asked) > 1,
-            bool(asked) or path.id_column is not None,
+            columns or texts,
+            len(columns) > 1,
+            bool(columns) or path.id_column is not None,
             id_column,
         )
 
@@ -171,8 +171,8 @@ def json_row(value: object, names: Names) -> tuple[str, str]:
     row_id = next((value[name] for name in names.ids if name in value), None)
     if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
         raise _FieldError(f"expected a string or an integer under one of {', '.join(names.ids)}{names.others}")
-    found = names.found(value)
-    texts = [] if found is None else [value[name] for name in found[1]]
+    keys = names.found(value)
+    texts = [] if keys is None else [value[name] for name in keys[1]]
     # A title may be missing; of columns that were asked for, all but one.
     if not any(isinstance(text, str) for text in (texts if names.joined else texts[-1:])):
         under = " and ".join(names.texts) if names.joined else f"one of {', '.join(names.texts)}"
@@ -232,12 +232,12 @@ def as_batches(given: object, what: str | None = None) -> Iterator[pl.DataFrame]
         return scan_collection(given)
     what = what or arg.collection
     if isinstance(given, Iterable) and not isinstance(given, pl.DataFrame | Mapping):
-        whole = iter(given)
-        first = next(whole, None)
+        items = iter(given)
+        first = next(items, None)
         if first is None or isinstance(first, pl.DataFrame):
-            return (text_table(frame, what) for frame in ([] if first is None else itertools.chain([first], whole)))
+            return (text_table(frame, what) for frame in ([] if first is None else itertools.chain([first], items)))
         # A pandas frame is iterable too; an iterator needs its first item back.
-        given = itertools.chain([first], whole) if whole is given else given
+        given = itertools.chain([first], items) if items is given else given
     return iter([text_table(given, what)])
 
 
@@ -316,7 +316,7 @@ def _lines_with(path: str | os.PathLike[str], id_column: str, wanted: str) -> li
     """The line numbers of a text file with the id ``wanted``; none for other formats and for several files."""
     if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or is_parquet(path):
         return []
-    found = []
+    lines = []
     names = Names.of(path, id_column)
     for block in line_blocks(path):
         if _heading(block, names):
@@ -324,8 +324,8 @@ def _lines_with(path: str | os.PathLike[str], id_column: str, wanted: str) -> li
         for line, content in lines_of(block).iter_rows():
             of_line = content.partition("\t")[0] if "\t" in content else json_row(json.loads(content), names)[0]
             if of_line == wanted:
-                found.append(int(line))
-    return found
+                lines.append(int(line))
+    return lines
 
 
 def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
@@ -403,22 +403,22 @@ def _heading(block: Block, names: Names) -> bool:
     if line.startswith("{"):
         return False
     there = names_in(line)
-    found = names.found(there)
-    if found is None or names.asked_for or separator_of(line) != "\t":
-        return found is not None
+    columns = names.found(there)
+    if columns is None or names.asked_for or separator_of(line) != "\t":
+        return columns is not None
     # An id and a text in this order may be a row; as a heading, it is dropped where it is met.
-    return [found[0], *found[1]] != there
+    return [columns[0], *columns[1]] != there
 
 
 def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> Iterator[pl.DataFrame]:
     """The batches of a CSV file, or of a TSV file with a heading."""
     for part in csv_parts(os.fspath(path), line_blocks(path)):
-        found = names.found(part.table.columns)
-        assert found is not None
-        table = part.table.select(pl.col(found[0]).alias(id_column), _joined(found[1]).alias("text"))
+        columns = names.found(part.table.columns)
+        assert columns is not None
+        table = part.table.select(pl.col(columns[0]).alias(id_column), _joined(columns[1]).alias("text"))
         empty = table[id_column] == ""
         if empty.any():
-            raise part.error(f"expected an id in the column {found[0]}, found none", int(empty.arg_max() or 0))
+            raise part.error(f"expected an id in the column {columns[0]}, found none", int(empty.arg_max() or 0))
         yield table
 
 
@@ -460,11 +460,11 @@ def _parse_lines(path: str | os.PathLike[str], block: Block, id_column: str) -> 
     lines = lines.unnest("content")
     bad = lines.filter(pl.col("text").is_null() | (pl.col(id_column) == ""))
     if bad.height:
-        line, found = bad.row(0)[:2]
+        line, row_id = bad.row(0)[:2]
         raise InputError(
             path,
-            f"expected an id, a tab and a text, found {quoted(found)} and no tab"
-            if found
+            f"expected an id, a tab and a text, found {quoted(row_id)} and no tab"
+            if row_id
             else "expected an id before the tab, found none",
             line=line,
         )
@@ -496,10 +496,10 @@ def text_columns(source: str | os.PathLike[str], columns: Sequence[str], names: 
 
     Raises InputError, which names ``source``, where there are none.
     """
-    found = names.found(columns)
-    if found is None:
+    match = names.found(columns)
+    if match is None:
         raise InputError(source, f"{names.expected}, found {', '.join(columns)}")
-    return [found[0], *found[1]]
+    return [match[0], *match[1]]
 
 
 def texts_of_table(

@@ -144,16 +144,16 @@ class Work:
 
     def _read_marks(self, names: list[str]) -> dict[int, Report]:
         """The reports of the marks that can be read, and whose files are there in their size."""
-        found: dict[int, Report] = {}
+        reports: dict[int, Report] = {}
         for name in names:
             if (match := _MARK.fullmatch(name)) is None:
                 continue
             mark = self._read(name)
             file, report = mark.get("file"), mark.get("report")
-            whole = file is None or (file in names and self._size(file) == mark.get("bytes"))
-            if whole and isinstance(report, dict):
-                found[int(match[1])] = report
-        return found
+            complete = file is None or (file in names and self._size(file) == mark.get("bytes"))
+            if complete and isinstance(report, dict):
+                reports[int(match[1])] = report
+        return reports
 
     def _read(self, name: str) -> dict[str, Any]:
         """A JSON object of the folder; an empty one if it cannot be read."""

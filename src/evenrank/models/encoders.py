@@ -221,10 +221,10 @@ class EncoderRanker(Ranker):
         """
         wanted = ENCODERS[cls.kind]
         # A SPLADE model's own files may not say that it is one.
-        found = find_model(os.fspath(folder), wanted if wanted == "sparse" else None)
-        if found.architecture != wanted:
-            raise InputError(found.path, f"expected a {wanted}-encoder, found a {found.architecture} model")
-        return cls._around(load_encoder(found, "float32", "cpu"), found.path)
+        model = find_model(os.fspath(folder), wanted if wanted == "sparse" else None)
+        if model.architecture != wanted:
+            raise InputError(model.path, f"expected a {wanted}-encoder, found a {model.architecture} model")
+        return cls._around(load_encoder(model, "float32", "cpu"), model.path)
 
     @classmethod
     def _around(cls, model: Any, folder: str | os.PathLike[str]) -> Self:
@@ -478,7 +478,7 @@ class DotRanker(EncoderRanker):
                 if encoder.similarity_fn_name != second.similarity_fn_name:
                     both = f"{encoder.similarity_fn_name} and {second.similarity_fn_name}"
                     raise EvenrankError(f"`similarity`: the two models state {both}: name one")
-                changes += [f"{one} of {passage_model}" for one in more if passage_model is not None]
+                changes += [f"{change} of {passage_model}" for change in more if passage_model is not None]
                 encoder = SentenceTransformer(
                     modules=[Router.for_query_document(list(encoder), list(second))],
                     similarity_fn_name=encoder.similarity_fn_name,
@@ -634,8 +634,8 @@ class DotRanker(EncoderRanker):
         Cached gradients use the second form, so that a wrapper around this module sees every forward pass.
         """
         mask = inputs.pop("mask", None)
-        given = [side for side in _TASKS if side + "input_ids" in inputs or side + "vectors" in inputs]
-        vectors = [self._embed(side, inputs) for side in given]
+        sides = [side for side in _TASKS if side + "input_ids" in inputs or side + "vectors" in inputs]
+        vectors = [self._embed(side, inputs) for side in sides]
         if mask is None:
             return torch.cat(vectors)
         return self.scores(vectors[0], vectors[1], mask) if len(vectors) == 2 else torch.zeros(mask.shape)
@@ -693,13 +693,13 @@ class DotRanker(EncoderRanker):
 
 def _stored(model: str, layers: int | None) -> Model:
     """The model of a folder of sentence-transformers, with its first ``layers``."""
-    found = find_model(model)
+    model_folder = find_model(model)
     settings: dict[str, object] = {}
     if layers is not None:
-        if not (found.path / "config.json").is_file():
+        if not (model_folder.path / "config.json").is_file():
             raise EvenrankError(f"`layers`: {model} has an encoder for each side, and these stay whole: leave it out")
-        settings = _settings(found.path, "feature-extraction", layers)
-    return load_encoder(found, "float32", "cpu", settings)
+        settings = _settings(model_folder.path, "feature-extraction", layers)
+    return load_encoder(model_folder, "float32", "cpu", settings)
 
 
 @dataclass(frozen=True, slots=True)

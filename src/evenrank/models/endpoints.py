@@ -48,15 +48,15 @@ ENDINGS: Mapping[Api, str] = {"cohere": "rerank", "tei": "rerank", "openai": "em
 
 def question(api: Api, model: str | None, texts: Sequence[str], query: str | None = None) -> bytes:
     """The JSON that asks for the scores of ``texts`` for a query, or for their vectors."""
-    asked: dict[str, object] = {} if model is None else {"model": model}
+    body: dict[str, object] = {} if model is None else {"model": model}
     if api == "cohere":
-        asked |= {"query": query, "documents": texts, "top_n": len(texts)}
+        body |= {"query": query, "documents": texts, "top_n": len(texts)}
     elif api == "tei":
         # As they are: the sigmoid makes ties of high scores.
-        asked |= {"query": query, "texts": texts, "raw_scores": True, "truncate": True}
+        body |= {"query": query, "texts": texts, "raw_scores": True, "truncate": True}
     else:
-        asked |= {"input": texts, "encoding_format": "float"}
-    return json.dumps(asked).encode()
+        body |= {"input": texts, "encoding_format": "float"}
+    return json.dumps(body).encode()
 
 
 class WrongAnswerError(Exception):
@@ -72,7 +72,7 @@ def answer_in(text: str, api: Api, size: int) -> NDArray[np.float64]:
     entry = {"cohere": "results", "tei": None, "openai": "data"}[api]
     name = {"cohere": "relevance_score", "tei": "score", "openai": "embedding"}[api]
     noun = "vector" if api == "openai" else "score"
-    found: dict[int, list[float]] = {}
+    by_index: dict[int, list[float]] = {}
     try:
         answer = json.loads(text)
         rows = answer.get(entry) if isinstance(answer, dict) else None if entry else answer
@@ -82,18 +82,18 @@ def answer_in(text: str, api: Api, size: int) -> NDArray[np.float64]:
         for row in rows:
             index, value = (row.get("index"), row.get(name)) if isinstance(row, dict) else (None, None)
             values = _numbers(value if api == "openai" else [value], api)
-            if type(index) is not int or index not in range(size) or index in found or not values:
+            if type(index) is not int or index not in range(size) or index in by_index or not values:
                 problem = f"expected an 'index' from 0 to {size - 1}, each once, with a finite {name!r}, found"
                 raise WrongAnswerError(problem, json.dumps(row, ensure_ascii=False))
-            found[index] = values
+            by_index[index] = values
     except (ValueError, RecursionError):
         raise WrongAnswerError("expected JSON, found", text.strip()) from None
-    if len(found) < size:
-        raise WrongAnswerError(f"expected {counted(size, noun)}, found {len(found)}")
-    lengths = sorted({len(values) for values in found.values()})
+    if len(by_index) < size:
+        raise WrongAnswerError(f"expected {counted(size, noun)}, found {len(by_index)}")
+    lengths = sorted({len(values) for values in by_index.values()})
     if len(lengths) > 1:
         raise WrongAnswerError(f"expected vectors of one length, found {lengths[0]} and {lengths[-1]} numbers")
-    array = np.array([found[index] for index in range(size)], np.float64)
+    array = np.array([by_index[index] for index in range(size)], np.float64)
     return array if api == "openai" else array[:, 0]
 
 
@@ -135,8 +135,8 @@ class Address:
                 f"{arg.url}: expected a name or password with %2F for each /, or a path with %40 for each @"
             )
         if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
-            found = f", found {quoted(url)}" if re.fullmatch(r"[\w./:-]{0,60}", url) else ""
-            raise EvenrankError(f"{arg.url}: expected an address with http:// or https:// and a host{found}")
+            hint = f", found {quoted(url)}" if re.fullmatch(r"[\w./:-]{0,60}", url) else ""
+            raise EvenrankError(f"{arg.url}: expected an address with http:// or https:// and a host{hint}")
         login, _, place = parts.netloc.rpartition("@")
         path = parts.path.rstrip("/") if ending else parts.path
         path = path if not ending or path.endswith(f"/{ending}") else f"{path}/{ending}"
@@ -146,7 +146,7 @@ class Address:
         secrets = {value for value in values if len(value) > 5 and "{" not in value}
         header = None
         if login:
-            name, word = (urllib.parse.unquote(one) for one in login.partition(":")[::2])
+            name, word = (urllib.parse.unquote(part) for part in login.partition(":")[::2])
             header = f"Basic {base64.b64encode(f'{name}:{word}'.encode()).decode()}"
             secrets |= {login, f"{name}:{word}", login.partition(":")[2], word} - {""}
         hidden = without_values(parts.query)
@@ -169,16 +169,16 @@ def secret_in(variable: str | None) -> str | None:
     """The key in an environment variable. Raises EvenrankError, without its name (it may be the key), if none."""
     if variable is None:
         return None
-    found = os.environ.get(variable, "").strip()
-    if not found:
+    key = os.environ.get(variable, "").strip()
+    if not key:
         raise EvenrankError(
             f"{arg.key_env}: expected the name of an environment variable with the key, found none there"
         )
-    if not (found.isascii() and found.isprintable()):
+    if not (key.isascii() and key.isprintable()):
         raise EvenrankError(
             f"{arg.key_env}: expected a key of ASCII characters on one line in the environment variable"
         )
-    return found
+    return key
 
 
 class Answers(KeptValues):
@@ -321,11 +321,11 @@ class Session:
             with suppress(HTTPError, ValueError, OverflowError):
                 wait = (retries.get_retry_after(response) if response else None) or 0.0
             if wait > LONGEST_WAIT:
-                asked = f"it asks to wait {wait:,.0f} s, more than {LONGEST_WAIT:.0f}: start again later"
-                raise self.error(about, f"{reason}; {asked}")
+                hint = f"it asks to wait {wait:,.0f} s, more than {LONGEST_WAIT:.0f}: start again later"
+                raise self.error(about, f"{reason}; {hint}")
             with self._lock:
-                told, self._told = self._told, True
-            if not told:
+                has_warned, self._told = self._told, True
+            if not has_warned:
                 self._tell(f"{self._address.shown}: {reason}; asked again, up to {counted(TRIES, 'try')}")
             self._wait(max(2.0 ** (len(retries.history) - 1), wait))
 
@@ -363,8 +363,8 @@ class Session:
         except UnicodeDecodeError:
             raise self.error(about, "expected an answer in UTF-8, found other bytes") from None
         except WrongAnswerError as error:
-            problem, *said = error.args
-            raise self.error(about, " ".join([problem, *map(self._said, said)])) from None
+            problem, *parts = error.args
+            raise self.error(about, " ".join([problem, *map(self._said, parts)])) from None
 
     def _refusal(self, response: BaseHTTPResponse, content: bytearray) -> str:
         """What a status other than of success means, with the server's own message."""
@@ -372,8 +372,8 @@ class Session:
         if 300 <= response.status < 400:
             target = re.sub("//.*@", "//", re.split("[?#]", response.headers.get("Location", ""))[0])
             return f"{reason}: redirected to {self._said(target)}, which is not followed"
-        if said := message_in(content.decode("utf-8-sig", errors="replace")):
-            reason += f": {self._said(said)}"
+        if message := message_in(content.decode("utf-8-sig", errors="replace")):
+            reason += f": {self._said(message)}"
         return reason + (f"; try a smaller {arg.batch_size}" if response.status == 413 else "")
 
     def _said(self, text: str) -> str:
@@ -551,11 +551,11 @@ class EndpointScorer(Scorer):
         }
 
     def notes(self) -> tuple[str, ...]:
-        asked, kept, again = (self._counts.pop(what, 0) for what in ("asked", "kept", "again"))
-        if not asked + kept:
+        requests, cached, retries = (self._counts.pop(what, 0) for what in ("asked", "kept", "again"))
+        if not requests + cached:
             return ()
-        before = f"{counted(kept, 'question')} answered before"
-        counts = f"{counted(asked, 'request')}, {before}, {counted(again, 'retry')}"
+        before = f"{counted(cached, 'question')} answered before"
+        counts = f"{counted(requests, 'request')}, {before}, {counted(retries, 'retry')}"
         return (f"{self.name}: {counts} ({self.endpoint.address.shown})",)
 
     def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
@@ -583,8 +583,8 @@ class EndpointScorer(Scorer):
         be read from the digest, only guessed: by who has the whole question and tries one key after the other.
         """
         endpoint, total = self.endpoint, hashlib.sha256()
-        for one in (endpoint.api.encode(), endpoint.address.url.encode(), (endpoint.model or "").encode(), part):
-            total.update(len(one).to_bytes(8, "little") + one)
+        for field in (endpoint.api.encode(), endpoint.address.url.encode(), (endpoint.model or "").encode(), part):
+            total.update(len(field).to_bytes(8, "little") + field)
         return total.digest()
 
 
@@ -603,18 +603,18 @@ class RerankEndpointScorer(EndpointScorer):
         endpoint = self.endpoint
         query = str(pairs.queries[int(pairs.query[rows[0]])])
         passages = pairs.documents.gather(pairs.document[rows]).to_list()
-        asked = (endpoint.query_prompt or "") + query
+        query_text = (endpoint.query_prompt or "") + query
         shown = [(endpoint.document_prompt or "") + passage for passage in passages]
-        body = question(endpoint.api, endpoint.model, shown, asked)
+        body = question(endpoint.api, endpoint.model, shown, query_text)
         # A score may depend on all passages of its request.
         key = self._digest(body)
         return key, partial(self._ask, session, key, body, f"the query {quoted(query)}", len(passages))
 
     def _ask(self, session: Session, key: bytes, body: bytes, about: str, size: int) -> Scores:
-        (kept,) = session.answers.load([key])
-        if kept is not None and len(kept) == 8 * size:
+        (cached,) = session.answers.load([key])
+        if cached is not None and len(cached) == 8 * size:
             session.count("kept")
-            return np.frombuffer(kept, "<f8")
+            return np.frombuffer(cached, "<f8")
         scores = session.ask(body, about, partial(answer_in, api=self.endpoint.api, size=size))
         session.answers.save([(key, scores.astype("<f8").tobytes())])
         return scores
@@ -660,24 +660,24 @@ class EmbeddingEndpointScorer(EndpointScorer):
                     problem = f"expected vectors of {length} numbers, found {len(vector)}{hint}"
                     raise session.error(_about(batch), problem)
                 vectors[text] = vector
-        found = np.array([vectors[text] for text in texts], np.float64)
-        directions: NDArray[np.float64] = found / np.sqrt((found * found).sum(axis=1))[:, None]
+        matrix = np.array([vectors[text] for text in texts], np.float64)
+        directions: NDArray[np.float64] = matrix / np.sqrt((matrix * matrix).sum(axis=1))[:, None]
         return directions
 
     def _ask(self, session: Session, texts: list[str]) -> list[NDArray[np.float32]]:
         keys = [self._digest(text.encode()) for text in texts]
-        kept = dict(zip(texts, session.answers.load(keys), strict=True))
-        missing = [text for text, vector in kept.items() if vector is None]
+        by_text = dict(zip(texts, session.answers.load(keys), strict=True))
+        missing = [text for text, vector in by_text.items() if vector is None]
         if missing:
             body = question(self.endpoint.api, self.endpoint.model, missing)
             read = partial(answer_in, api=self.endpoint.api, size=len(missing))
             vectors = session.ask(body, _about(missing), read)
             new = {text: vector.astype("<f4").tobytes() for text, vector in zip(missing, vectors, strict=True)}
             session.answers.save((self._digest(text.encode()), vector) for text, vector in new.items())
-            kept |= new
+            by_text |= new
         else:
             session.count("kept")
-        return [np.frombuffer(kept[text] or b"", "<f4") for text in texts]
+        return [np.frombuffer(by_text[text] or b"", "<f4") for text in texts]
 
 
 def _about(texts: Sequence[str]) -> str:

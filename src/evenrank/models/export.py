@@ -68,8 +68,8 @@ class OnnxSession(Session):
         self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
     def run(self, values: Sequence[Array]) -> Array:
-        found: Array = self._session.run(None, dict(zip(self.names, values, strict=True)))[0]
-        return found
+        output: Array = self._session.run(None, dict(zip(self.names, values, strict=True)))[0]
+        return output
 
 
 _loading = threading.Lock()
@@ -119,8 +119,8 @@ class OpenVinoSession(Session):
         self._request = compiled.create_infer_request()
 
     def run(self, values: Sequence[Array]) -> Array:
-        found: Array = self._request.infer(dict(zip(self.names, values, strict=True)), share_inputs=True)[0]
-        return found
+        output: Array = self._request.infer(dict(zip(self.names, values, strict=True)), share_inputs=True)[0]
+        return output
 
     def each(self, batches: Iterable[tuple[Rows, list[Array]]]) -> Iterator[tuple[Rows, Array]]:
         queue = self._queue
@@ -179,8 +179,8 @@ def pair_scores(model: CrossEncoder, texts: Sequence[tuple[str, str]], prompt: s
                 yield rows[places], values
 
     scores = np.empty(len(texts), np.float32)
-    for rows, found in session.each(batches()):
-        scores[rows] = found.reshape(-1)
+    for rows, output in session.each(batches()):
+        scores[rows] = output.reshape(-1)
     return scores
 
 
@@ -195,8 +195,8 @@ def by_length(features: dict[str, Array], batch_size: int) -> Iterator[tuple[Row
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]
         longest = min(-(-int(lengths[rows[0]]) // _LENGTHS) * _LENGTHS, mask.shape[1])
-        kept = slice(-longest, None) if left else slice(longest)
-        yield rows, [np.ascontiguousarray(values[rows, kept]) for values in features.values()]
+        columns = slice(-longest, None) if left else slice(longest)
+        yield rows, [np.ascontiguousarray(values[rows, columns]) for values in features.values()]
 
 
 PACKAGES = {"torch": (), "onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
@@ -289,11 +289,11 @@ def _compare(folder: ModelFolder, tower: Transformer, traced: _Traced, session: 
     values = [features[name] for name in traced.names]
     with torch.inference_mode():
         expected = traced(*values)
-    found = torch.from_numpy(session.run([value.numpy() for value in values]))
+    actual = torch.from_numpy(session.run([value.numpy() for value in values]))
     if not traced.pair:  # the output for padding is undefined
-        kept = features["attention_mask"].bool()
-        expected, found = expected[kept], found[kept]
-    if not torch.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
+        mask = features["attention_mask"].bool()
+        expected, actual = expected[mask], actual[mask]
+    if not torch.allclose(actual, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
         raise InputError(folder.path, "the exported model computes something else: use the backend torch")
 
 

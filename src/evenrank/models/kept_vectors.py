@@ -68,7 +68,7 @@ class KeptVectors:
         self._values |= {text: value for text, value in zip(texts, there, strict=True) if value is not None}
         missing = [(text, key) for text, key, value in zip(texts, keys, there, strict=True) if value is None]
         # By length: a batch is padded to its longest text.
-        missing.sort(key=lambda one: (-len(one[0]), one[0]))
+        missing.sort(key=lambda pair: (-len(pair[0]), pair[0]))
         for start in range(0, len(missing), _BATCH):
             part = missing[start : start + _BATCH]
             vectors, cut = self._encode([text for text, _ in part])

@@ -95,9 +95,9 @@ def load_ranker(
         "precision": precision != "auto",
         "backend": backend != "torch",
     }
-    given = [arg(name) for name, wrong in changed.items() if wrong]
-    if given:
-        raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
+    arguments = [arg(name) for name, wrong in changed.items() if wrong]
+    if arguments:
+        raise EvenrankError(f"{', '.join(arguments)}: only for a model given by its folder or its name on the hub")
     return _given(model, **prompts)
 
 
@@ -173,9 +173,9 @@ def _module_scorer(model: nn.Module, query_prompt: str | None, document_prompt: 
 def _no_prompts(what: str, query_prompt: str | None, document_prompt: str | None) -> None:
     """Raises EvenrankError if there is a prompt, for a kind of model that has none."""
     both = {"query_prompt": query_prompt, "document_prompt": document_prompt}
-    given = [arg(name) for name, prompt in both.items() if prompt is not None]
-    if given:
-        raise EvenrankError(f"{', '.join(given)}: {what} takes no prompts")
+    arguments = [arg(name) for name, prompt in both.items() if prompt is not None]
+    if arguments:
+        raise EvenrankError(f"{', '.join(arguments)}: {what} takes no prompts")
 
 
 def _no_model(model: object) -> EvenrankError:
@@ -212,8 +212,8 @@ def download_model(model: str) -> Path:
 
     with _explained(model):
         for revision in _revisions(model):
-            found = snapshot_download(model, revision=revision, allow_patterns=READ, ignore_patterns=_NOT_READ)
-            path = Path(found)
+            folder = snapshot_download(model, revision=revision, allow_patterns=READ, ignore_patterns=_NOT_READ)
+            path = Path(folder)
             if any(path.rglob("*.safetensors")):
                 break
     return path

@@ -127,17 +127,17 @@ def _cut(text: str, limit: int, overlap: int, tokens: int, count: Counter) -> li
     at = [0, *accumulate(map(len, parts))]
     begins = [at[number] for number in first]
     ends = [*begins[1:], len(words)]
-    found: list[Span] = []
+    spans: list[Span] = []
     begin = end = 0
     while end < len(words):
         reach = bisect_right(total, total[begin] + limit) - 1
-        whole = bisect_right(ends, reach) - 1
+        last = bisect_right(ends, reach) - 1
         # A word that is too long even as one character is a passage of its own.
-        end = ends[whole] if whole >= 0 and ends[whole] > end else max(reach, end + 1)
-        found.append((words[begin][0], words[end - 1][1]))
+        end = ends[last] if last >= 0 and ends[last] > end else max(reach, end + 1)
+        spans.append((words[begin][0], words[end - 1][1]))
         if end < len(words):
             begin = _next(begin, end, total, begins, ends, limit, overlap)
-    return found
+    return spans
 
 
 def _next(begin: int, end: int, total: list[int], begins: list[int], ends: list[int], limit: int, overlap: int) -> int:
@@ -182,10 +182,10 @@ class _Pieces:
 
     def __call__(self, texts: list[str], *, keep: bool = False) -> list[int]:
         missing = list(dict.fromkeys(text for text in texts if text not in self._known))
-        found = dict(zip(missing, self.scorer.tokens(missing) or [], strict=True)) if missing else {}
+        counts = dict(zip(missing, self.scorer.tokens(missing) or [], strict=True)) if missing else {}
         if keep:
-            self._known |= found
-        return [self._known[text] if text in self._known else found[text] for text in texts]
+            self._known |= counts
+        return [self._known[text] if text in self._known else counts[text] for text in texts]
 
 
 _KEPT = 1 << 21
@@ -221,12 +221,12 @@ class CutCollection:
     def summary(self) -> str:
         """Summary of the cut, in one sentence."""
         size = counted(self.tokens, self.unit) + (f" of {self.model}" if self.model else "")
-        made = f"{counted(self.documents, 'document')} {are(self.documents)} now {counted(self.passages, 'passage')}"
-        text = f"{made} of at most {size}"
+        counts = f"{counted(self.documents, 'document')} {are(self.documents)} now {counted(self.passages, 'passage')}"
+        text = f"{counts} of at most {size}"
         if self.answers is None or self.lost is None:
             return f"{text}."
-        whole = f"{self.lost:,} of {counted(self.answers, 'answer')} {are(self.lost)}"
-        return f"{text}; {whole} in no passage as a whole."
+        answers = f"{self.lost:,} of {counted(self.answers, 'answer')} {are(self.lost)}"
+        return f"{text}; {answers} in no passage as a whole."
 
 
 @checked
@@ -312,14 +312,15 @@ def cut_passages(
         if (folder / name).exists():
             raise InputError(folder / name, "is of an earlier cut, and this one would not replace it: remove it first")
     count, tokens, overlap, named, notes = _lengths(model, tokens, overlap)
-    made = Provenance("evenrank.cut_passages").add("collection", collection).add("qrels", qrels).add("answers", answers)
+    provenance = Provenance("evenrank.cut_passages").add("collection", collection)
+    provenance.add("qrels", qrels).add("answers", answers)
     if is_path(model):
-        made.add_model("model", model)
+        provenance.add_model("model", model)
     moved = None if answers is None else _Answers(answers)
     judged = None if qrels is None else as_qrels(qrels)
     make_folder(folder)
     check_outputs([folder / name for name in written])
-    made.ahead(True)
+    provenance.ahead(True)
     counts: dict[str, Any] = {"documents": 0, "cut": 0, "passages": 0}
     wanted = pl.concat(
         [
@@ -328,7 +329,7 @@ def cut_passages(
             *([] if moved is None else [moved.ids]),
         ]
     ).unique()
-    kept = []
+    tables = []
     with ExitStack() as files:
         part = {name: files.enter_context(atomic_path(folder / name)) for name in written}
         with (
@@ -341,7 +342,7 @@ def cut_passages(
                 table = _passages(batch, tokens, overlap, count)
                 passages.write(table.select(doc_id="passage_id", text="text"))
                 table.drop("text").write_csv(documents, include_header=False)
-                kept.append(table.drop("text").filter(pl.col("doc_id").is_in(wanted.implode())))
+                tables.append(table.drop("text").filter(pl.col("doc_id").is_in(wanted.implode())))
                 if moved is not None:
                     moved.check(batch)
                 counts["documents"] += batch.height
@@ -349,22 +350,22 @@ def cut_passages(
                 counts["cut"] += table.filter(pl.col("doc_id").is_duplicated())["doc_id"].n_unique()
                 advance(batch.height)
         unit: Literal["word", "token"] = "word" if model is None else "token"
-        found: dict[str, Any] = {}
-        places = pl.concat(kept)
+        fields: dict[str, Any] = {}
+        places = pl.concat(tables)
         if moved is not None:
             moved.move(places)
             part[ANSWERS].write_text(json.dumps(moved.data, ensure_ascii=False), encoding="utf-8")
-            found = {"answers": moved.count, "lost": len(moved.lost), "lost_answers": tuple(moved.lost)}
+            fields = {"answers": moved.count, "lost": len(moved.lost), "lost_answers": tuple(moved.lost)}
             notes += moved.notes
         if judged is not None:
-            lines, said = _judgements(judged, places, None if moved is None else moved.holding)
+            lines, judgement_notes = _judgements(judged, places, None if moved is None else moved.holding)
             _write_qrels(lines, part[QRELS], folder / QRELS)
-            found["judgements"] = lines.height
-            notes += said
+            fields["judgements"] = lines.height
+            notes += judgement_notes
         done = CutCollection(
-            os.fspath(out), **counts, tokens=tokens, overlap=overlap, unit=unit, model=named, notes=notes, **found
+            os.fspath(out), **counts, tokens=tokens, overlap=overlap, unit=unit, model=named, notes=notes, **fields
         )
-        values = {"evenrank": __version__, **asdict(done), "provenance": made.to_dict()}
+        values = {"evenrank": __version__, **asdict(done), "provenance": provenance.to_dict()}
         part[MANIFEST].write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     return done
 
@@ -429,13 +430,13 @@ class _Answers:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
-        found = load_squad(path)
-        self.data: SquadData = found.data
-        self.notes = found.alignment.notes()
-        self.count = found.answers().height
+        squad = load_squad(path)
+        self.data: SquadData = squad.data
+        self.notes = squad.alignment.notes()
+        self.count = squad.answers().height
         self.lost: list[tuple[str, str]] = []
         self.holding = pl.DataFrame(schema={"query_id": pl.String, "passage_id": pl.String})
-        self._texts = dict(found.passages().iter_rows())
+        self._texts = dict(squad.passages().iter_rows())
         self._met: set[str] = set()
         self.ids = pl.Series(list(self._texts), dtype=pl.String)
 
@@ -459,15 +460,15 @@ class _Answers:
         for passage_id, doc_id, start, end in places.iter_rows():
             by_document.setdefault(doc_id, []).append((passage_id, start, end))
         ids = (doc_id for doc_id, _ in paragraphs(self.data))
-        held: dict[tuple[str, str], None] = {}
+        pairs: dict[tuple[str, str], None] = {}
         articles: list[SquadArticle] = []
         for article in self.data["data"]:
             passages: list[SquadParagraph] = []
             for paragraph in article["paragraphs"]:
-                passages += self._cut(next(ids), paragraph, by_document, held)
+                passages += self._cut(next(ids), paragraph, by_document, pairs)
             articles.append({**article, "paragraphs": passages})
         self.data = {**self.data, "data": articles}
-        self.holding = pl.DataFrame(list(held), self.holding.schema, orient="row")
+        self.holding = pl.DataFrame(list(pairs), self.holding.schema, orient="row")
 
     def _cut(
         self,
@@ -477,16 +478,16 @@ class _Answers:
         held: dict[tuple[str, str], None],
     ) -> list[SquadParagraph]:
         """The passages of a paragraph, each with the questions that it answers."""
-        context, found = paragraph["context"], {}
+        context, by_id = paragraph["context"], {}
         for passage_id, start, end in by_document[doc_id]:
-            found[passage_id] = SquadParagraph(doc_id=passage_id, context=context[start:end], qas=[])
+            by_id[passage_id] = SquadParagraph(doc_id=passage_id, context=context[start:end], qas=[])
         for question in paragraph["qas"]:
             query_id = question_id(question)
             moved: dict[str, list[SquadAnswer]] = {}
             for answer in question["answers"]:
                 text = answer["text"].strip()
                 first = answer["answer_start"] + len(answer["text"]) - len(answer["text"].lstrip())
-                own = [(one, start) for one, start, end in by_document[doc_id] if start <= first <= end - len(text)]
+                own = [(p, start) for p, start, end in by_document[doc_id] if start <= first <= end - len(text)]
                 for passage_id, start in own:
                     moved.setdefault(passage_id, []).append({**answer, "text": text, "answer_start": first - start})
                 self.lost += [] if own else [(query_id, doc_id)]
@@ -494,8 +495,8 @@ class _Answers:
                 held[query_id, passage_id] = None
                 # The id of a question is its own, in every passage.
                 named = {"id": f"{query_id}_{passage_id}", "query_id": query_id, "answers": answers}
-                found[passage_id]["qas"].append({**question, **named})  # type: ignore[typeddict-item]
-        return list(found.values())
+                by_id[passage_id]["qas"].append({**question, **named})  # type: ignore[typeddict-item]
+        return list(by_id.values())
 
 
 def _judgements(

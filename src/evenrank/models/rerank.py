@@ -59,8 +59,8 @@ class ScoredPairs:
 
     def notes(self, scorer: Scorer, resumed: str) -> tuple[str, ...]:
         """What is to be said of the ranker and of how it scored; ``resumed``: after the number of scores kept."""
-        said = ranker_note(scorer.name, self.facts)
-        notes = [] if said is None else [said]
+        note = ranker_note(scorer.name, self.facts)
+        notes = [] if note is None else [note]
         if self.resumed:
             notes.append(f"{scorer.name}: {self.resumed} {resumed}")
         if self.truncated is not None:
@@ -104,16 +104,16 @@ def score_pairs(
         missing = [number for number in range(len(windows)) if number not in reports]
         before = scorer.truncated
         each = scorer.each(pairs, batch_size, [windows[number] for number in missing])
-        for number, found in zip(missing, each, strict=True):
+        for number, window_scores in zip(missing, each, strict=True):
             after = scorer.truncated
             reports[number] = {"truncated": truncated_between(before, after)}
             before = after
             if work is not None:
                 with atomic_path(work.path(_file(number))) as part:
-                    part.write_bytes(found.astype(np.float64).tobytes())
+                    part.write_bytes(window_scores.astype(np.float64).tobytes())
                 work.keep(number, reports[number], _file(number))
-            scores[windows[number]] = found
-            advance(len(found))
+            scores[windows[number]] = window_scores
+            advance(len(window_scores))
     truncated = truncated_in_all([report["truncated"] for report in reports.values()])
     return ScoredPairs(scores, facts, truncated, resumed, work)
 
@@ -250,15 +250,15 @@ def rerank(
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    found = score_pairs(ranker, pairs, batch_size, out=out, quiet=quiet)
-    check_finite(found.scores, str(model) if is_path(model) else ranker.name)
-    notes = (*run.notes, *found.notes(ranker, f"of {pairs.size} scores kept from an interrupted run"))
+    pair_scores = score_pairs(ranker, pairs, batch_size, out=out, quiet=quiet)
+    check_finite(pair_scores.scores, str(model) if is_path(model) else ranker.name)
+    notes = (*run.notes, *pair_scores.notes(ranker, f"of {pairs.size} scores kept from an interrupted run"))
     settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None}
-    scored = table.with_columns(pl.Series("score", found.scores))
+    scored = table.with_columns(pl.Series("score", pair_scores.scores))
     result = replace(
         Run.from_table(scored, tag or ranker.name, notes=notes),
         # What made the run.
-        card={"stage": "rerank", "ranker": found.facts, **settings, "truncated": found.truncated},
+        card={"stage": "rerank", "ranker": pair_scores.facts, **settings, "truncated": pair_scores.truncated},
     )
     if of_passages is not None:
         result = folded(result, of_passages)
@@ -267,5 +267,5 @@ def rerank(
             provenance.finish()
         write_run(result, out)
         write_card(result.card or {}, out, provenance)
-    found.forget()
+    pair_scores.forget()
     return result

@@ -48,9 +48,9 @@ _TEMPLATE = {"size": "{k}", "_source": False, "query": {"multi_match": {"query":
 def _filled(value: object, query: str, k: int) -> object:
     """JSON values with a query, and a number of documents where ``"{k}"`` stands alone, put in."""
     if isinstance(value, dict):
-        return {name: _filled(one, query, k) for name, one in value.items()}
+        return {name: _filled(item, query, k) for name, item in value.items()}
     if isinstance(value, list):
-        return [_filled(one, query, k) for one in value]
+        return [_filled(item, query, k) for item in value]
     if not isinstance(value, str):
         return value
     return k if value == "{k}" else value.replace("{query}", query)
@@ -145,7 +145,7 @@ def retrieve_from(
     Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, or with
     white space in an id, and if no query has a result.
     """
-    asked = as_queries(queries)
+    query_table = as_queries(queries)
     paths = _Paths(hits, id, score)
     if isinstance(source, str):
         if not source.startswith(("http://", "https://")):
@@ -164,23 +164,23 @@ def retrieve_from(
             largest_answer=largest_answer,
             tell=(lambda _: None) if quiet else to_standard_error,
         )
-        label, rows = index or address.place, _asked(session, address.url, search, asked, k, paths, quiet)
+        label, rows = index or address.place, _asked(session, address.url, search, query_table, k, paths, quiet)
     else:
         for option, value in {"index": index, "key_env": key_env}.items():
             if value is not None:
                 raise EvenrankError(f"{arg(option)} needs an address with http:// or https:// as {arg.source}")
         facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
-        label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
-    facts |= {place: one for place, one in (("hits", hits), ("id", id), ("score", score)) if one is not None}
-    return _as_run(rows, asked, k, name or label, {"stage": "retrieve", "k": k, **facts})
+        label, rows = type(source).__name__, _called(source, query_table, k, paths, quiet)
+    facts |= {place: value for place, value in (("hits", hits), ("id", id), ("score", score)) if value is not None}
+    return _as_run(rows, query_table, k, name or label, {"stage": "retrieve", "k": k, **facts})
 
 
 def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name: str, card: dict[str, object]) -> Run:
-    table = [(query, document, score) for query, found in rows for document, score in found]
+    table = [(query, document, score) for query, hits in rows for document, score in hits]
     if not table:
         raise EvenrankError(f"{name}: no query has a result")
     notes = []
-    without = asked.height - sum(bool(found) for _, found in rows)
+    without = asked.height - sum(bool(hits) for _, hits in rows)
     if without:
         notes.append(f"{name}: {counted(without, 'query')} without results")
     unscored = next((query for query, _, score in table if score is None), None)
@@ -190,7 +190,7 @@ def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name:
                 f"{name}: expected a score of every hit or of none, found both (query {quoted(unscored)})"
             )
         notes.append(f"{name}: the answers have no scores; their order counted")
-        table = [(query, one, -float(rank)) for query, found in rows for rank, (one, _) in enumerate(found, 1)]
+        table = [(query, document, -float(rank)) for query, hits in rows for rank, (document, _) in enumerate(hits, 1)]
     frame = pl.DataFrame(table, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
     falling = frame.group_by("query_id").agg((pl.col("score").diff() <= 0).all())["score"]
     if not falling.all():
@@ -220,10 +220,10 @@ class _Paths:
         places = HITS if self.hits is None else (self.hits,)
         lists = [answer] if self.hits is None else []
         lists += [_at(answer, place) for place in places]
-        found = next((value for value in lists if isinstance(value, list | tuple)), None)
-        if found is None:
+        hits = next((value for value in lists if isinstance(value, list | tuple)), None)
+        if hits is None:
             raise WrongAnswerError(f"expected a list as {' or '.join(places)}, found", _brief(answer))
-        return [self._hit(hit) for hit in found[:k]]
+        return [self._hit(hit) for hit in hits[:k]]
 
     def _hit(self, hit: object) -> tuple[str, float | None]:
         alone = hit if isinstance(hit, str | int) and self.id is None else None
@@ -249,7 +249,7 @@ class _Paths:
 
 
 def _first(hit: object, places: Iterable[str]) -> object:
-    return next((found for found in (_at(hit, place) for place in places) if found is not None), None)
+    return next((value for value in (_at(hit, place) for place in places) if value is not None), None)
 
 
 def _at(value: object, place: str) -> object:
@@ -270,20 +270,20 @@ def _brief(value: object) -> str:
 
 def _template(given: object) -> dict[str, object]:
     """A template, of a dict or a file, in whose values the query has its place."""
-    found = given
+    template = given
     if isinstance(given, str | os.PathLike):
         try:
-            found = json.loads(b"".join(block.data for block in line_blocks(given)))
+            template = json.loads(b"".join(block.data for block in line_blocks(given)))
         except (ValueError, RecursionError) as error:
             raise InputError(given, f"expected a query as JSON ({error})") from None
-    if not isinstance(found, dict) or _filled(found, "a", 1) == _filled(found, "b", 1):
-        told = 'expected a JSON object with "{query}" in one of its values'
+    if not isinstance(template, dict) or _filled(template, "a", 1) == _filled(template, "b", 1):
+        message = 'expected a JSON object with "{query}" in one of its values'
         raise (
-            InputError(given, told)
+            InputError(given, message)
             if isinstance(given, str | os.PathLike)
-            else EvenrankError(f"{arg.template}: {told}")
+            else EvenrankError(f"{arg.template}: {message}")
         )
-    return found
+    return template
 
 
 def _address(url: str, index: str | None) -> Address:
@@ -293,8 +293,8 @@ def _address(url: str, index: str | None) -> Address:
             raise EvenrankError(f"{arg.index}: expected a name without / and not of dots alone, found {quoted(index)}")
         # Several with commas between them, and all that match a pattern.
         return Address.of(url, f"{urllib.parse.quote(index, safe=',*')}/_search")
-    before, found, _ = url.partition("{query}")
-    if not found:
+    before, placeholder, _ = url.partition("{query}")
+    if not placeholder:
         raise EvenrankError(
             f"{arg.source}: expected {{query}} in the address, or {arg.index} for OpenSearch or Elasticsearch"
         )
@@ -336,12 +336,12 @@ def _asked(
         return session.ask(None, about, read, url.replace("{k}", str(k)).replace("{query}", escaped))
 
     with progress("retrieving", asked.height, quiet=quiet) as advance, closing(session):
-        found = []
+        results = []
         questions = ((text, partial(ask, text)) for text in asked["text"])
         for query, answer in zip(asked["query_id"], session.in_order(questions), strict=True):
-            found.append((query, answer))
+            results.append((query, answer))
             advance(1)
-    return found
+    return results
 
 
 def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool) -> list[tuple[str, Hits]]:
@@ -350,13 +350,13 @@ def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool
     call = next((method for name in names if callable(method := getattr(source, name, None))), source)
     if not callable(call):
         raise EvenrankError(f"{arg.source}: expected an address or a retriever, found {shown(source)}")
-    found = []
+    results = []
     with progress("retrieving", asked.height, quiet=quiet) as advance:
         for query, text in asked.select("query_id", "text").iter_rows():
             try:
-                found.append((query, paths.read(call(text), k)))
+                results.append((query, paths.read(call(text), k)))
             except WrongAnswerError as error:
-                problem, *said = error.args
-                raise EvenrankError(f"{arg.source}: {quoted(text)}: {problem} {quoted(' '.join(said), 200)}") from None
+                problem, *parts = error.args
+                raise EvenrankError(f"{arg.source}: {quoted(text)}: {problem} {quoted(' '.join(parts), 200)}") from None
             advance(1)
-    return found
+    return results

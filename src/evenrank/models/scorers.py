@@ -71,8 +71,8 @@ class TextPairs:
         table = pl.DataFrame(
             {"query_id": queries, "doc_id": passages}, dict.fromkeys(("query_id", "doc_id"), pl.String)
         )
-        asked, read = (table.select(name, pl.col(name).alias("text")) for name in table.columns)
-        return cls.of_run("the pairs", table, read, asked)
+        query_texts, passage_texts = (table.select(name, pl.col(name).alias("text")) for name in table.columns)
+        return cls.of_run("the pairs", table, passage_texts, query_texts)
 
     def transformed(self, transform: Callable[[pl.Series], pl.Series]) -> TextPairs:
         """The same pairs with ``transform`` applied to the texts of queries and of documents, each [N]."""
@@ -174,8 +174,8 @@ class Scorer(ABC):
         """The scores [pairs]."""
         windows = pairs.windows("query", 1) if self.unit == "query" else [np.arange(pairs.size)]
         scores = np.empty(pairs.size)
-        for rows, found in zip(windows, self.each(pairs, batch_size, windows), strict=True):
-            scores[rows] = found
+        for rows, window_scores in zip(windows, self.each(pairs, batch_size, windows), strict=True):
+            scores[rows] = window_scores
         return scores
 
 
@@ -209,9 +209,9 @@ class RankerScorer(Scorer):
         return self.ranker.reads_to(queries, passages)
 
     def tokens(self, texts: Sequence[str]) -> list[int] | None:
-        found = token_counts(getattr(self.ranker, "model", None), texts)
+        counts = token_counts(getattr(self.ranker, "model", None), texts)
         # The others read words.
-        return [len(word_spans(text)) for text in texts] if found is None else found
+        return [len(word_spans(text)) for text in texts] if counts is None else counts
 
 
 def token_counts(model: object, texts: Sequence[str]) -> list[int] | None:
@@ -221,8 +221,8 @@ def token_counts(model: object, texts: Sequence[str]) -> list[int] | None:
         return [len(row.ids) for row in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
     if not callable(tokenizer):
         return None
-    found = tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
-    return [len(row) for row in found["input_ids"]]
+    encoding = tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
+    return [len(row) for row in encoding["input_ids"]]
 
 
 class FunctionScorer(Scorer):
@@ -297,11 +297,11 @@ class Truncation:
         if not self.cut:
             return ()
         limit = "it reads" if self.reads is None else f"the {counted(self.reads, 'token')} that it reads"
-        found = f"{model}: {self.cut:,} of {counted(self.of, self.unit)} {are(self.cut)} longer than {limit}{SHORTER}"
+        note = f"{model}: {self.cut:,} of {counted(self.of, self.unit)} {are(self.cut)} longer than {limit}{SHORTER}"
         if not self.lost_end:
-            return (found,)
+            return (note,)
         lost = self.unit if self.lost_end == 1 else plural(self.unit)
-        return found, f"{model}: {self.lost_end:,} {lost} lost the end of the prompt, from which the score is read"
+        return note, f"{model}: {self.lost_end:,} {lost} lost the end of the prompt, from which the score is read"
 
 
 def truncated_between(before: Truncation | None, after: Truncation | None) -> dict[str, Any] | None:
@@ -358,8 +358,8 @@ def max_tokens(model: Model) -> int | None:
     if is_static(model):
         limit = (module.tokenizer.truncation or {}).get("max_length")
     else:
-        given = getattr(module, "processing_kwargs", {}).get("text", {}).get("max_length")
-        limit = given or getattr(module, "document_length", None) or getattr(module, "max_seq_length", None)
+        max_length = getattr(module, "processing_kwargs", {}).get("text", {}).get("max_length")
+        limit = max_length or getattr(module, "document_length", None) or getattr(module, "max_seq_length", None)
     return int(limit) if limit is not None and limit < _NO_LIMIT else None
 
 
@@ -427,7 +427,7 @@ class EncoderScorer(Scorer):
 
     def facts(self) -> dict[str, object]:
         # Others than the largest weights may be kept in another type.
-        largest = max(self.model.parameters(), key=lambda one: one.numel(), default=None)
+        largest = max(self.model.parameters(), key=lambda parameter: parameter.numel(), default=None)
         own = "float32" if largest is None else str(largest.dtype).removeprefix("torch.")
         return {
             **super().facts(),
@@ -532,9 +532,9 @@ class VectorScorer(EncoderScorer, Generic[Vectors]):
     def queries(self, texts: list[str], batch_size: int) -> Vectors:
         """The vectors of queries, in at least float32."""
         training = self.model.training
-        found = self._encoded(self.model.encode_query, texts, self.query_prompt, batch_size)
+        vectors = self._encoded(self.model.encode_query, texts, self.query_prompt, batch_size)
         self.model.train(training)
-        return found
+        return vectors
 
     def passages(self, texts: list[str], batch_size: int) -> Vectors:
         """The vectors of passages, in at least float32; counts those that are cut."""
@@ -591,12 +591,12 @@ class BiEncoderScorer(VectorScorer["torch.Tensor"]):
         return super().facts() | ({"kind": "static embeddings"} if is_static(self.model) else {})
 
     def _encoded(self, encode: Callable[..., Any], texts: list[str], prompt: str, batch_size: int) -> torch.Tensor:
-        found: torch.Tensor = encode(texts, convert_to_tensor=True, **self._options(prompt, batch_size))
-        return found.float()
+        vectors: torch.Tensor = encode(texts, convert_to_tensor=True, **self._options(prompt, batch_size))
+        return vectors.float()
 
     def similarities(self, queries: torch.Tensor, query: Rows, passages: torch.Tensor, passage: Rows) -> Scores:
-        found: Scores = self.model.similarity_pairwise(queries[query], passages[passage]).cpu().numpy()
-        return found
+        scores: Scores = self.model.similarity_pairwise(queries[query], passages[passage]).cpu().numpy()
+        return scores
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
         if not is_static(self.model):
@@ -604,8 +604,8 @@ class BiEncoderScorer(VectorScorer["torch.Tensor"]):
         if self.reads is None:
             return [len(passage) for passage in passages]
         texts = [self.document_prompt + passage for passage in passages]
-        found = self.model.tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [max(0, (row.offsets[-1][1] if row.offsets else 0) - len(self.document_prompt)) for row in found]
+        encodings = self.model.tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [max(0, (row.offsets[-1][1] if row.offsets else 0) - len(self.document_prompt)) for row in encodings]
 
 
 class KeptVectorScorer(BiEncoderScorer):
@@ -668,8 +668,8 @@ class SparseScorer(VectorScorer["csr_matrix"]):
 
 
 def _lengths(rows: csr_matrix, least: float = 1e-12) -> Scores:
-    found: Scores = np.sqrt(np.asarray(rows.multiply(rows).sum(1)).ravel())
-    return np.maximum(found, least)
+    lengths: Scores = np.sqrt(np.asarray(rows.multiply(rows).sum(1)).ravel())
+    return np.maximum(lengths, least)
 
 
 class LateScorer(VectorScorer["list[torch.Tensor]"]):
@@ -687,5 +687,5 @@ class LateScorer(VectorScorer["list[torch.Tensor]"]):
         self, queries: list[torch.Tensor], query: Rows, passages: list[torch.Tensor], passage: Rows
     ) -> Scores:
         first, second = [queries[row] for row in query], [passages[row] for row in passage]
-        found: Scores = self.model.similarity_pairwise(first, second).cpu().numpy()
-        return found
+        scores: Scores = self.model.similarity_pairwise(first, second).cpu().numpy()
+        return scores

@@ -60,8 +60,8 @@ class SparseRanker(EncoderRanker):
         super().__init__()
         if not isinstance(model[0], Router):
             sides = [copy.deepcopy(list(model)), list(model)]
-            given = {"similarity_fn_name": model.similarity_fn_name, "prompts": model.prompts}
-            model = SparseEncoder(modules=[Router.for_query_document(*sides)], device="cpu", **given)
+            settings = {"similarity_fn_name": model.similarity_fn_name, "prompts": model.prompts}
+            model = SparseEncoder(modules=[Router.for_query_document(*sides)], device="cpu", **settings)
         self.model = model
         query, passage = (model[0].sub_modules[side] for side in ("query", "document"))
         self._check(passage)
@@ -193,8 +193,8 @@ class SparseRanker(EncoderRanker):
             return torch.empty(0)
         training, device = self.training, next(self.parameters()).device
         self.eval()
-        asked = {query: row for row, query in enumerate(dict.fromkeys(queries))}
-        known = self._query_inputs(list(asked))
+        query_row = {query: row for row, query in enumerate(dict.fromkeys(queries))}
+        known = self._query_inputs(list(query_row))
         terms, weights = known["query_terms"].to(device), known["query_weights"].to(device)
         distinct = sorted(set(passages), key=lambda text: (-len(text), text))
         pairs: dict[str, list[int]] = {text: [] for text in distinct}
@@ -208,7 +208,7 @@ class SparseRanker(EncoderRanker):
             rows = [(pair, number) for number, text in enumerate(texts) for pair in pairs[text]]
             for at in range(0, len(rows), _PAIRS):
                 part = rows[at : at + _PAIRS]
-                query = torch.tensor([asked[queries[pair]] for pair, _ in part], device=device)
+                query = torch.tensor([query_row[queries[pair]] for pair, _ in part], device=device)
                 passage = torch.tensor([number for _, number in part], device=device)
                 products = self._products(hidden, read, passage, terms[query], weights[query])
                 scores[[pair for pair, _ in part]] = products.cpu()

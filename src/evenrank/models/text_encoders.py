@@ -133,18 +133,18 @@ def find_encoder(
     require_neural("an index of vectors")
     if kind not in (None, *_KINDS):
         raise EvenrankError(f"{arg.kind}: expected bi or sparse, found {quoted(kind)}")
-    given = os.fspath(model)
-    found = find_model(given, kind)  # type: ignore[arg-type]
-    if found.architecture not in _KINDS:
+    name = os.fspath(model)
+    model_folder = find_model(name, kind)  # type: ignore[arg-type]
+    if model_folder.architecture not in _KINDS:
         what = {"cross": "cross-encoder", "late": "late-interaction encoder", "kernel": "kernel ranker"}
         raise EvenrankError(
-            f"{given}: a {what[found.architecture]} gives no vector of a text alone, so that it cannot be"
+            f"{name}: a {what[model_folder.architecture]} gives no vector of a text alone, so that it cannot be"
             " indexed: re-rank with it"
         )
-    path = os.path.abspath(given) if Path(given).is_dir() else given
+    path = os.path.abspath(name) if Path(name).is_dir() else name
     settings = {"device": device, "precision": precision or "auto"}
     prompts = {"query_prompt": query_prompt, "document_prompt": document_prompt}
-    return StoredEncoder(found, path, found.digest(), settings | prompts)
+    return StoredEncoder(model_folder, path, model_folder.digest(), settings | prompts)
 
 
 def given_encoder(

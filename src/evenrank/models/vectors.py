@@ -35,17 +35,17 @@ Sets = tuple[tuple[str, ...], ...]
 
 def unit_rows(rows: Array) -> Doubles:
     """Rows [N, D] scaled to length 1, in float64; zero rows stay zero."""
-    found = np.asarray(rows, dtype=np.float64)
-    length = np.linalg.norm(found, axis=1, keepdims=True)
+    matrix = np.asarray(rows, dtype=np.float64)
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
     length[length == 0] = 1
-    divided: Doubles = found / length
+    divided: Doubles = matrix / length
     return divided
 
 
 def row_numbers(words: Sequence[str], wanted: Iterable[str]) -> dict[str, int]:
     """The row number of each of the ``wanted`` words that is in ``words``."""
-    asked = frozenset(wanted)
-    return {word: row for row, word in enumerate(words) if word in asked}
+    wanted_words = frozenset(wanted)
+    return {word: row for row, word in enumerate(words) if word in wanted_words}
 
 
 def words_of(sets: Sets) -> list[str]:
@@ -123,8 +123,8 @@ def read_lines(
         if taken is not None:
             words, matrix, lines = words[:taken], matrix[:taken], lines[:taken]
         if keep is not None:
-            kept = words.is_in(keep.implode()).to_numpy()
-            words, matrix, lines = words.filter(kept), matrix[kept], lines[kept]
+            mask = words.is_in(keep.implode()).to_numpy()
+            words, matrix, lines = words.filter(mask), matrix[mask], lines[mask]
         parts.append((words, matrix, lines))
         if limit is not None and rows >= limit:
             break
@@ -176,15 +176,15 @@ def _parse_slowly(
         if not content:
             continue
         fields = content.split(" ")
-        found = len(fields) - 1
+        count = len(fields) - 1
         # Public vectors contain a few words with spaces (". . ."): the surplus fields then are not numbers.
-        if found < dimensions or any(map(_is_number, fields[1 : found - dimensions + 1])):
-            raise InputError(path, f"expected a word and {dimensions} numbers, found {found}", line=line)
-        numbers = fields[found - dimensions + 1 :]
+        if count < dimensions or any(map(_is_number, fields[1 : count - dimensions + 1])):
+            raise InputError(path, f"expected a word and {dimensions} numbers, found {count}", line=line)
+        numbers = fields[count - dimensions + 1 :]
         bad = next((field for field in numbers if not _is_number(field)), None)
         if bad is not None:
             raise InputError(path, f"expected a finite number, found {quoted(bad)}", line=line)
-        word = " ".join(fields[: found - dimensions + 1])
+        word = " ".join(fields[: count - dimensions + 1])
         if not word:
             raise InputError(path, "expected a word before the numbers, found none", line=line)
         words.append(word)
@@ -326,9 +326,9 @@ class Vectors:
         except ModuleNotFoundError:
             raise MissingExtraError("a folder of word vectors", "embeddings") from None
 
-        home, made = Path(folder), False
+        home, is_new = Path(folder), False
         try:
-            made = not home.exists()
+            is_new = not home.exists()
             home.mkdir(parents=True, exist_ok=True)
             with atomic_path(home / _WEIGHTS) as weights, atomic_path(home / _WORDS) as words:
                 words.write_text(json.dumps(self.words, ensure_ascii=False, indent=0), encoding="utf-8")
@@ -340,7 +340,7 @@ class Vectors:
         except OSError as error:
             raise InputError(folder, f"cannot be written: {error.strerror}") from None
         finally:
-            if made and home.is_dir() and not any(home.iterdir()):
+            if is_new and home.is_dir() and not any(home.iterdir()):
                 home.rmdir()
 
     @classmethod

@@ -74,9 +74,9 @@ class Vocabulary:
         rows: dict[str, int] = {}
         cased: dict[str, int] = {}
         for row, entry in enumerate(vectors.words):
-            found = tokenize(entry)
-            if len(found) == 1:
-                word = found[0]
+            tokens = tokenize(entry)
+            if len(tokens) == 1:
+                word = tokens[0]
                 if word == entry:
                     rows[word] = row
                 elif word == entry.casefold():

@@ -140,14 +140,14 @@ def sample_passages(batches: Iterable[pl.DataFrame], count: int, seed: int = 0) 
 
     Keeps ``count`` documents and a batch in memory.
     """
-    kept: pl.DataFrame | None = None
+    sample: pl.DataFrame | None = None
     for batch in batches:
         batch = batch.with_columns((pl.col("doc_id").hash(seed)).alias("draw"))
-        kept = batch if kept is None else pl.concat([kept, batch])
-        kept = kept.sort("draw", "doc_id").head(count)
-    if kept is None or not kept.height:
+        sample = batch if sample is None else pl.concat([sample, batch])
+        sample = sample.sort("draw", "doc_id").head(count)
+    if sample is None or not sample.height:
         raise EvenrankError("the collection has no document")
-    return kept.sort("doc_id").select("doc_id", "text")
+    return sample.sort("doc_id").select("doc_id", "text")
 
 
 def word_vectors(

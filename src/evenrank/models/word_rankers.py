@@ -292,9 +292,9 @@ class WordRanker(Ranker):
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         """How many characters of each passage [pairs] are read: up to the end of the last word kept."""
-        kept = self.settings.passage_length
+        limit = self.settings.passage_length
         spans = [word_spans(text) for text in passages]
-        return [len(t) if len(s) <= kept else s[kept - 1][1] for t, s in zip(passages, spans, strict=True)]
+        return [len(t) if len(s) <= limit else s[limit - 1][1] for t, s in zip(passages, spans, strict=True)]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """``embeddings``, ``contextualisation`` (if the ranker has it) and ``kernels`` (the rest)."""
@@ -587,9 +587,9 @@ class MatchPyramidRanker(WordRanker):
             image = _pooled(convolution(corner), (out_rows, out_columns))
             zeros = _pooled(convolution(padded), pool)
             size = pool
-        whole = zeros.repeat(len(image), 1, 1, 1)
-        whole[:, :, : image.shape[2], : image.shape[3]] = image
-        features = whole.flatten(1)
+        maps = zeros.repeat(len(image), 1, 1, 1)
+        maps[:, :, : image.shape[2], : image.shape[3]] = image
+        features = maps.flatten(1)
         for layer in self.dense:
             features = layer(features).relu()
         scores: Tensor = self.last(features)[:, 0]

@@ -60,14 +60,14 @@ def search(data, indices, indptr, turn, by_turn, terms, weights, starts, k, docu
             while above < k:
                 least -= 1
                 above += bucket[least]
-        keys, kept = np.empty(count, np.uint64), 0
+        keys, length = np.empty(count, np.uint64), 0
         for i in range(count):
             document = seen[i]
             if bits[document] >> 16 >= least:
                 falling = np.uint64(0xFFFFFFFF) - np.uint64(bits[document])
-                keys[kept] = (falling << np.uint64(32)) | np.uint64(turn[document])
-                kept += 1
-        keys = np.sort(keys[:kept])[:k]
+                keys[length] = (falling << np.uint64(32)) | np.uint64(turn[document])
+                length += 1
+        keys = np.sort(keys[:length])[:k]
         results[query] = len(keys)
         for i in range(len(keys)):
             at = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))

@@ -223,8 +223,8 @@ class Index(FirstStage):
             for size, part in self._postings.in_threads(grouped.height, k, search_some):
                 parts.append(part)
                 advance(size)
-        if manifest is not None and (made := manifest.versions.get("PyStemmer")) != (now := version("PyStemmer")):
-            notes.append(f"{name}: the index was made with PyStemmer {made} (now {now}), which can stem otherwise")
+        if manifest is not None and (old := manifest.versions.get("PyStemmer")) != (now := version("PyStemmer")):
+            notes.append(f"{name}: the index was made with PyStemmer {old} (now {now}), which can stem otherwise")
         table = run_table(pl.concat(parts), queries["query_id"], self.doc_ids)
         settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description, "weighted": weighted}
         card = {"stage": "retrieve", "index": {"kind": "bm25", "settings": settings}, "depth": k}
@@ -249,8 +249,8 @@ class Index(FirstStage):
         terms = queries["term"].explode().to_numpy()
         weights = queries["weight"].explode().to_numpy().astype(np.float32)
         starts = starts_of(queries["term"].list.len().to_numpy())
-        found = found_rows(*self._postings.search(terms, weights, starts, k), large="the weights of its words")
-        return found.with_columns(queries["text"].gather(found["query"]).alias("query"))
+        rows = found_rows(*self._postings.search(terms, weights, starts, k), large="the weights of its words")
+        return rows.with_columns(queries["text"].gather(rows["query"]).alias("query"))
 
 
 def counted_batches(
@@ -337,18 +337,18 @@ class BM25Scorer(Scorer):
         return [len(passage) for passage in passages]
 
     def tokens(self, texts: Sequence[str]) -> list[int]:
-        found = self.analyzer.terms(pl.Series(list(texts), dtype=pl.String), grow=False)
-        rows = found.filter(pl.col("term") != STOP_WORD)["text"].to_numpy()
+        terms = self.analyzer.terms(pl.Series(list(texts), dtype=pl.String), grow=False)
+        rows = terms.filter(pl.col("term") != STOP_WORD)["text"].to_numpy()
         counts: list[int] = np.bincount(rows, minlength=len(texts)).tolist()
         return counts
 
     def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
         # The terms of queries get numbers even if the collection lacks them; of passages, only known terms can score.
-        asked = self.analyzer.terms(pairs.queries, grow=True)
-        terms = asked["term"].to_numpy().astype(np.int64)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(asked["text"].to_numpy(), minlength=len(pairs.queries)))])
-        found = self.analyzer.terms(pairs.documents, grow=False).filter(pl.col("term") != STOP_WORD)
-        text, term = (found[name].to_numpy().astype(np.int64) for name in ("text", "term"))
+        queries = self.analyzer.terms(pairs.queries, grow=True)
+        terms = queries["term"].to_numpy().astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(queries["text"].to_numpy(), minlength=len(pairs.queries)))])
+        documents = self.analyzer.terms(pairs.documents, grow=False).filter(pl.col("term") != STOP_WORD)
+        text, term = (documents[name].to_numpy().astype(np.int64) for name in ("text", "term"))
         norm = self.k1 * (1 - self.b + self.b * np.bincount(text, minlength=len(pairs.documents)) / self.average)
         known = term >= 0
         keys, tf = np.unique((text[known] << 32) | term[known], return_counts=True)

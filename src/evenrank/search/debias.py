@@ -279,7 +279,7 @@ def hard_debias(
     zeroed = neutralise(vectors.matrix, matrix, subspace.basis, neutral)
     for of, rows in zip(sets, equalized, strict=True):
         matrix[list(of)] = rows
-    found = Vectors(vectors.words, matrix)
+    debiased = Vectors(vectors.words, matrix)
     present = frozenset(row_of)
     lower = {vectors.words[row].lower() for row in np.flatnonzero(~neutral)}
     missing = {
@@ -289,8 +289,8 @@ def hard_debias(
         ),
         "specific": tuple(word for word in dict.fromkeys(specific) if word.lower() not in lower),
     }
-    checked = check_equality(found, neutral, sets) if check else None
-    return Debiased(found, subspace, neutral, tuple(sets), missing, zeroed, checked)
+    checked = check_equality(debiased, neutral, sets) if check else None
+    return Debiased(debiased, subspace, neutral, tuple(sets), missing, zeroed, checked)
 
 
 def _sets(forms: Sequence[tuple[str, ...]], row_of: Mapping[str, int]) -> list[Rows]:
@@ -298,13 +298,13 @@ def _sets(forms: Sequence[tuple[str, ...]], row_of: Mapping[str, int]) -> list[R
     sets: list[Rows] = []
     home: dict[str, frozenset[str]] = {}
     for form in forms:
-        whole = frozenset(form)
-        others = {home.setdefault(word, whole) for word in form}
-        if others == {whole}:
+        word_set = frozenset(form)
+        others = {home.setdefault(word, word_set) for word in form}
+        if others == {word_set}:
             sets.append(tuple(row_of[word] for word in form if word in row_of))
             continue
-        other = next(iter(sorted(map(sorted, others - {whole}))))
-        word = next(word for word in form if home[word] != whole)
+        other = next(iter(sorted(map(sorted, others - {word_set}))))
+        word = next(word for word in form if home[word] != word_set)
         raise EvenrankError(
             f"equalize: {word} is in two sets, {' / '.join(other)} and {' / '.join(form)}: "
             "a word can be in one set only"
@@ -321,8 +321,8 @@ def _equalised(rows: Doubles, basis: Doubles) -> Doubles:
     # Words that do not differ within the subspace move to alternating sides of its first direction.
     side = np.where(np.arange(len(rows)) % 2, -1.0, 1.0)[:, None] * basis[0]
     towards = np.where(length > 1e-12, apart / np.where(length > 1e-12, length, 1), side)
-    found: Doubles = nu + np.sqrt(max(0.0, 1 - float(nu @ nu))) * towards
-    return found
+    equalized: Doubles = nu + np.sqrt(max(0.0, 1 - float(nu @ nu))) * towards
+    return equalized
 
 
 _ROWS = 1 << 10

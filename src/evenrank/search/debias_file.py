@@ -89,21 +89,21 @@ def debias_file(
     Raises EvenrankError as these functions do; InputError for a file that cannot be read or written.
     """
     check_apart(vector_files(out), (vectors, definitional, equalize, specific))
-    made, files = noted_inputs(vectors=vectors, definitional=definitional, equalize=equalize, specific=specific)
+    provenance, files = noted_inputs(vectors=vectors, definitional=definitional, equalize=equalize, specific=specific)
     settings = {**files, "limit": limit, "components": components}
     sets = load_word_sets(definitional, equalize, specific)
-    given = read_vectors(vectors, limit=limit)
-    debiased = hard_debias(given, sets.definitional, sets.equalize, sets.specific, components=components, in_place=True)
+    space = read_vectors(vectors, limit=limit)
+    debiased = hard_debias(space, sets.definitional, sets.equalize, sets.specific, components=components, in_place=True)
     write_vectors(debiased.vectors, out)
-    return DebiasResult(debiased, out, settings, provenance=made)
+    return DebiasResult(debiased, out, settings, provenance=provenance)
 
 
 def noted_inputs(**files: Path | None) -> tuple[Provenance, dict[str, object]]:
     """The record of what a result is made from, and the paths as settings; vectors may be folders."""
-    made = Provenance("evenrank embeddings")
+    provenance = Provenance("evenrank embeddings")
     for role, path in files.items():
-        made.add(role, path, tree=role in ("vectors", "after"))
-    return made.ahead(), {role: None if path is None else os.fspath(path) for role, path in files.items()}
+        provenance.add(role, path, tree=role in ("vectors", "after"))
+    return provenance.ahead(), {role: None if path is None else os.fspath(path) for role, path in files.items()}
 
 
 def _findings(done: Debiased) -> Iterator[Finding]:

@@ -63,9 +63,9 @@ def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
     first, second, third = row_of[a], row_of[b], row_of[c]
     if len(vectors.words) <= len({first, second, third}):
         return Analogy(a, b, c, None, None, None)
-    free, found = answers(first, second, third)
-    back = answers(second, first, found)[1]
-    return Analogy(a, b, c, vectors.words[free], vectors.words[found], back == third)
+    free, answer = answers(first, second, third)
+    back = answers(second, first, answer)[1]
+    return Analogy(a, b, c, vectors.words[free], vectors.words[answer], back == third)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +119,20 @@ def recovery(
     right = right if right.mean() >= 0.5 else ~right
     rng = np.random.default_rng(seed)
     per_side = min(train, size * 2 // 5)
-    found: dict[str, list[Doubles]] = {"linear": [], "rbf": []}
+    by_kernel: dict[str, list[Doubles]] = {"linear": [], "rbf": []}
     for _ in range(splits):
         drawn = np.concatenate([rng.permutation(np.flatnonzero(side_of == side))[:per_side] for side in (0, 1)])
         test = np.ones(len(rows), np.bool_)
         test[drawn] = False
-        for kernel, scores in found.items():
+        for kernel, scores in by_kernel.items():
             svm = SVC(kernel=kernel, C=1.0, gamma="scale", random_state=seed_32(seed)).fit(rows[drawn], side_of[drawn])
             scores.append(np.where(test, svm.predict(rows) == side_of, np.nan))
-    of_split = {kernel: np.nanmean(scores, axis=1) for kernel, scores in found.items()}
-    spread = {kernel: float(of_split[kernel].std(ddof=1)) if splits > 1 else 0.0 for kernel in found}
-    means = {kernel: float(of_split[kernel].mean()) for kernel in found}
+    of_split = {kernel: np.nanmean(scores, axis=1) for kernel, scores in by_kernel.items()}
+    spread = {kernel: float(of_split[kernel].std(ddof=1)) if splits > 1 else 0.0 for kernel in by_kernel}
+    means = {kernel: float(of_split[kernel].mean()) for kernel in by_kernel}
     tested = len(rows) - 2 * per_side
     of_word = {"kmeans": right.astype(np.float64)}
-    for kernel, scores in found.items():
+    for kernel, scores in by_kernel.items():
         trials = np.isfinite(scores).sum(axis=0)
         of_word[kernel] = np.where(trials, np.nansum(scores, axis=0) / np.maximum(trials, 1), np.nan)
     return Recovery(
@@ -304,13 +304,13 @@ def _findings(found: BiasEvaluation) -> Iterator[Finding]:
 
 
 def _figures(states: _States) -> Table | None:
-    found = [state.recovery for state in states.values() if state.recovery is not None]
-    if not found:
+    recoveries = [state.recovery for state in states.values() if state.recovery is not None]
+    if not recoveries:
         return None
     rows = [
-        ("recovery by k-means", *(short(one.kmeans) for one in found)),
-        ("recovery by a linear SVM", *(f"{short(one.linear)} ({short(one.linear_sd)})" for one in found)),
-        ("recovery by an RBF SVM", *(f"{short(one.rbf)} ({short(one.rbf_sd)})" for one in found)),
+        ("recovery by k-means", *(short(r.kmeans) for r in recoveries)),
+        ("recovery by a linear SVM", *(f"{short(r.linear)} ({short(r.linear_sd)})" for r in recoveries)),
+        ("recovery by an RBF SVM", *(f"{short(r.rbf)} ({short(r.rbf_sd)})" for r in recoveries)),
     ]
     return Table("Bias", (Column("figure"), *(Column(head, shorts(3)) for head in states)), rows)
 
@@ -344,8 +344,8 @@ class BiasAudit(Result):
 
     def page(self) -> Page:
         """The figures as a page."""
-        found, settings = self.evaluation, self.evaluation.settings
-        states = {"before": found.before} | ({} if found.after is None else {"after": found.after})
+        evaluation, settings = self.evaluation, self.evaluation.settings
+        states = {"before": evaluation.before} | ({} if evaluation.after is None else {"after": evaluation.after})
         facts = (
             ("words", f"{settings['words']:,}"),
             ("dimensions", f"{settings['dimensions']}"),
@@ -366,16 +366,16 @@ class BiasAudit(Result):
             " still be recovered.",
             "Analogies exclude the three words of the question (usual), or not (free). Robust: the reverse question "
             "returns the third word.",
-            *found.notes,
+            *evaluation.notes,
         ]
         return Page(
             "embeddings audit",
             title,
-            tuple(_findings(found)),
+            tuple(_findings(evaluation)),
             _figures(states),
             aside=f"{settings['words']:,} words",
             next=(("evenrank embeddings debias", "remove it"),) if self.after is None else (),
-            sections=(Section("Analogies", (_analogies(states),)),) if found.before.analogies else (),
+            sections=(Section("Analogies", (_analogies(states),)),) if evaluation.before.analogies else (),
             facts=facts,
             source=_SOURCE,
             notes=tuple(notes),
@@ -408,20 +408,20 @@ def audit_file(
     file that cannot be read.
     """
     settings = EvaluationSettings() if settings is None else settings
-    made, files = noted_inputs(
+    provenance, files = noted_inputs(
         vectors=vectors, after=after, definitional=definitional, equalize=equalize, specific=specific
     )
     sets = load_word_sets(definitional, equalize, specific)
-    given = read_vectors(vectors, limit=limit)
+    space = read_vectors(vectors, limit=limit)
     evaluation = evaluate_bias(
-        given,
+        space,
         None if after is None else read_vectors(after, limit=limit),
         sets,
         analogies=analogies,
         settings=settings,
     )
     after_name = None if after is None else Path(after).name
-    return BiasAudit(Path(vectors).name, after_name, evaluation, {**files, "limit": limit}, provenance=made)
+    return BiasAudit(Path(vectors).name, after_name, evaluation, {**files, "limit": limit}, provenance=provenance)
 
 
 @checked

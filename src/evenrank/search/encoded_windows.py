@@ -72,10 +72,10 @@ def _of_size(batches: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFram
         waiting.append(batch.select("doc_id", "text"))
         height += batch.height
         if height >= size:
-            whole = pl.concat(waiting)
+            documents = pl.concat(waiting)
             end = height - height % size
-            yield from whole[:end].iter_slices(size)
-            waiting, height = [whole[end:]], height - end
+            yield from documents[:end].iter_slices(size)
+            waiting, height = [documents[end:]], height - end
     if height:
         yield pl.concat(waiting)
 

@@ -219,10 +219,10 @@ class Expansion:
         expanded = expanded.with_columns(pl.col("p") / pl.col("word").list.len()).explode("word")
         own = self.own.filter(pl.col("query_id").is_in(self.words["query_id"].unique().implode()))
         own = own.select("query_id", "word", (weight / pl.len().over("query_id")).alias("p"))
-        whole = pl.concat([own, expanded]).group_by("query_id", "word", maintain_order=True).agg(pl.col("p").sum())
+        model = pl.concat([own, expanded]).group_by("query_id", "word", maintain_order=True).agg(pl.col("p").sum())
         weighted = pl.format("{}^{}", pl.col("word"), pl.col("p").round(6)).str.join(" ").alias("expanded")
-        whole = whole.filter((pl.col("p") > 0) & (pl.col("word") != ""))
-        return self._texts(whole.group_by("query_id", maintain_order=True).agg(weighted))
+        model = model.filter((pl.col("p") > 0) & (pl.col("word") != ""))
+        return self._texts(model.group_by("query_id", maintain_order=True).agg(weighted))
 
     def _texts(self, table: pl.DataFrame) -> pl.DataFrame:
         joined = self.queries.join(table, on="query_id", how="left", maintain_order="left")
@@ -230,7 +230,7 @@ class Expansion:
 
     def changes(self, other: Expansion) -> pl.DataFrame:
         """``query_id``, ``before``, ``after`` (lists): the queries that ``other`` expands with different words."""
-        sets = [one.words.group_by("query_id").agg(pl.col("word")) for one in (self, other)]
+        sets = [expansion.words.group_by("query_id").agg(pl.col("word")) for expansion in (self, other)]
         both = self.queries.select("query_id")
         for name, table in zip(("before", "after"), sets, strict=True):
             both = both.join(table.rename({"word": name}), on="query_id", how="left", maintain_order="left")
@@ -274,13 +274,13 @@ def expand(
     own = pl.DataFrame(
         [
             (query, word, word in row_of)
-            for query, asked in zip(queries["query_id"], words, strict=True)
-            for word in asked
+            for query, terms in zip(queries["query_id"], words, strict=True)
+            for word in terms
         ],
         {"query_id": pl.String, "word": pl.String, "known": pl.Boolean},
         orient="row",
     )
-    rows = [[row_of[word] for word in asked if word in row_of] for asked in words]
+    rows = [[row_of[word] for word in terms if word in row_of] for terms in words]
     numbers = [number for number, known in enumerate(rows) if known]
     if not numbers:
         raise EvenrankError("no word of any query has a vector")

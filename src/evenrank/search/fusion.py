@@ -58,11 +58,11 @@ class Candidates:
             raise EvenrankError(f"fusion: expected two runs or more, found {len(runs)}")
         tables = [min_max(run).rename({"scaled": f"{i}"}) for i, run in enumerate(runs)]
         keys = ["query_id", "doc_id"]
-        whole = pl.concat([table.select(keys) for table in tables]).unique(keys, maintain_order=True)
+        pairs = pl.concat([table.select(keys) for table in tables]).unique(keys, maintain_order=True)
         for table in tables:
-            whole = whole.join(table, on=keys, how="left", maintain_order="left")
-        scaled = whole.select(pl.col(f"{i}").fill_null(0.0) for i in range(len(runs))).to_numpy()
-        return cls(whole.select(keys), np.ascontiguousarray(scaled), names)
+            pairs = pairs.join(table, on=keys, how="left", maintain_order="left")
+        scaled = pairs.select(pl.col(f"{i}").fill_null(0.0) for i in range(len(runs))).to_numpy()
+        return cls(pairs.select(keys), np.ascontiguousarray(scaled), names)
 
     def fused(self, weights: Sequence[float] | Array, name: str = "fused") -> Run:
         """The run of weighted sums. ``weights`` [runs], or [rows, runs] for weights per query."""
@@ -148,11 +148,11 @@ class Tuned(Result):
         notes = ("Alone: the measure of the run on its own. Weight, sd: mean and standard deviation over the folds.",)
         facts = (("folds", f"{len(self.folds)}"), (f"mean {self.measure}", f"{self.value:.4f}"))
         values = {"measure": self.measure, "value": self.value, "best": max(self.alone)}
-        said = phrases("fuse").finding("tuned", self.measure, "shown", None, "answer", **values)
+        finding = phrases("fuse").finding("tuned", self.measure, "shown", None, "answer", **values)
         return Page(
             "fuse",
             "Fused runs",
-            (said,),
+            (finding,),
             Table("Weights", columns, rows),
             facts=facts,
             source="Weights by cross-validation",
@@ -287,14 +287,14 @@ def tune(
     run = candidates.fused((np.array(points) / _STEPS)[fold_of_row], name)
     every = np.stack([objective.values(point) for point in points])[fold_of_judged, np.arange(len(judged))]
     alone = _alone(len(runs))
-    whole = np.ones(len(judged), dtype=bool)
+    all_judged = np.ones(len(judged), dtype=bool)
     return Tuned(
         run,
         candidates.names,
         str(parsed),
         tuple(results),
         float(np.nanmean(every)),
-        tuple(objective.mean(point, whole) for point in alone),
+        tuple(objective.mean(point, all_judged) for point in alone),
     )
 
 
@@ -312,10 +312,10 @@ def _alone(runs: int) -> list[tuple[int, ...]]:
 def _hundredths(weights: Array, total: int = _STEPS) -> tuple[int, ...]:
     """Whole hundredths that sum to ``total``, by largest remainder."""
     exact = weights / weights.sum() * total
-    whole = np.floor(exact + 1e-9).astype(int)
-    for i in np.argsort(-(exact - whole), kind="stable")[: total - whole.sum()]:
-        whole[i] += 1
-    return tuple(whole.tolist())
+    hundredths = np.floor(exact + 1e-9).astype(int)
+    for i in np.argsort(-(exact - hundredths), kind="stable")[: total - hundredths.sum()]:
+        hundredths[i] += 1
+    return tuple(hundredths.tolist())
 
 
 def _best(objective: _Objective, train: NDArray[np.bool_], starts: list[tuple[int, ...]]) -> tuple[int, ...]:

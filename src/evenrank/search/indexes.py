@@ -191,21 +191,21 @@ def _documents(search: Callable[[object, int], Run], queries: object, k: int, pa
     passage found has a lower score than the last document, or when no more passages are found; only others are searched
     again. (A model encodes these in other batches then, which may change the last digits of their scores.)
     """
-    asked, depth = as_queries(queries), 2 * k
+    pending, depth = as_queries(queries), 2 * k
     first: Run | None = None
     done: list[pl.DataFrame] = []
-    while first is None or asked.height:
+    while first is None or pending.height:
         depth = min(depth, passages.height + 1)
-        found = search(asked, depth)
-        run = folded(found, passages)
+        results = search(pending, depth)
+        run = folded(results, passages)
         first = first or run
         best = run.table.filter(pl.col("rank") <= k)
-        ends = found.table.group_by("query_id").agg(pl.len().alias("passages"), pl.col("score").min().alias("last"))
+        ends = results.table.group_by("query_id").agg(pl.len().alias("passages"), pl.col("score").min().alias("last"))
         own = best.group_by("query_id").agg(pl.len().alias("documents"), pl.col("score").min())
         open_ = (pl.col("documents") < k) | (pl.col("last") >= pl.col("score"))
         more = ends.join(own, on="query_id").filter((pl.col("passages") == depth) & open_)["query_id"].implode()
         done.append(best.filter(~pl.col("query_id").is_in(more)))
-        asked, depth = asked.filter(pl.col("query_id").is_in(more)), 2 * depth
+        pending, depth = pending.filter(pl.col("query_id").is_in(more)), 2 * depth
     order = pl.DataFrame({"query_id": first.queries})
     table = order.join(pl.concat(done), on="query_id", how="left", maintain_order="left_right")
     return replace(first, table=table, card={**(first.card or {}), "depth": k})

@@ -50,9 +50,9 @@ class Texts:
         bounds = np.zeros(len(row) + 1, np.int64)
         np.cumsum(ends - starts, out=bounds[1:])
         place = np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], ends - starts)
-        found = pa.LargeStringArray.from_buffers(len(row), pa.py_buffer(bounds), pa.py_buffer(self._data[place]))
-        found.validate(full=True)
-        series = pl.from_arrow(found)
+        array = pa.LargeStringArray.from_buffers(len(row), pa.py_buffer(bounds), pa.py_buffer(self._data[place]))
+        array.validate(full=True)
+        series = pl.from_arrow(array)
         assert isinstance(series, pl.Series)
         return series
 

@@ -69,12 +69,12 @@ class Gathered:
 
     def batches(self) -> Iterator[Batch]:
         """All of them, in order."""
-        for kept in list(self._kept):
-            if isinstance(kept, Batch):
-                yield kept
+        for entry in list(self._kept):
+            if isinstance(entry, Batch):
+                yield entry
             else:
                 assert self._stream is not None
-                self._stream.seek(kept)
+                self._stream.seek(entry)
                 yield Batch(*(np.load(self._stream) for _ in Batch._fields))
 
     def starts(self, terms: int) -> Starts:
@@ -169,8 +169,8 @@ class Postings:
         documents = np.empty((queries, wide), np.int32)
         scores = np.empty((queries, wide), np.float32)
         room = np.full(size, UNSEEN, np.float32), np.empty(size, np.int32)
-        given = unwritable(self.data, self.indices, self.indptr, self.turn, self.by_turn, terms)
-        count = search(*given, weights, starts, wide, documents, scores, *room)
+        arrays = unwritable(self.data, self.indices, self.indptr, self.turn, self.by_turn, terms)
+        count = search(*arrays, weights, starts, wide, documents, scores, *room)
         if (count < 0).any():
             raise IndexError("a posting leads to a document that is not in the index")
         return documents, scores, count

@@ -61,8 +61,8 @@ class VectorIndex(FirstStage):
         return self._encoder[1]
 
     def _search(self, queries: pl.DataFrame, k: int, how: HowToSearch) -> Run:
-        for option, given in (("rm3", how.rm3 is not None), ("weighted", how.weighted)):
-            if given:
+        for option, is_set in (("rm3", how.rm3 is not None), ("weighted", how.weighted)):
+            if is_set:
                 raise EvenrankError(
                     f"{arg(option)}: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
                 )
@@ -74,7 +74,7 @@ class VectorIndex(FirstStage):
         check_rows(rows, encoder.name, lambda _: "a query")
         if encoder.sparse:
             _check_weights(rows, encoder.name)
-        found, own = self._first(rows, k, how.quiet)
+        hits, own = self._first(rows, k, how.quiet)
         prompt = encoder.query_prompt
         empty = int((queries["text"].str.strip_chars() == "").sum())
         if empty:
@@ -88,7 +88,7 @@ class VectorIndex(FirstStage):
             notes.append(f"{name}: each document was put after the prompt {quoted(self._prompt('document'))}")
         index = {"kind": self.manifest.kind}
         card = {"stage": "retrieve", "index": index, "depth": k, "query_encoder": encoder.facts()}
-        return Run(name, run_table(found, queries["query_id"], self._ids), tuple(notes), card=card)
+        return Run(name, run_table(hits, queries["query_id"], self._ids), tuple(notes), card=card)
 
     def _load(self, model: object, how: Encoding) -> TextEncoder:
         folder, recorded = self.manifest.path, self._model.get("sha256")
@@ -140,9 +140,9 @@ class VectorIndex(FirstStage):
 
     def _other_versions(self) -> list[str]:
         """A note if a library has another version than when the index was made."""
-        made = self.manifest.versions
+        old = self.manifest.versions
         changed = [
-            f"{name} {made[name]} (now {now})" for name in LIBRARIES if made.get(name, now := version(name)) != now
+            f"{name} {old[name]} (now {now})" for name in LIBRARIES if old.get(name, now := version(name)) != now
         ]
         return [f"the index was made with {', '.join(changed)}"] if changed else []
 
@@ -228,10 +228,10 @@ def build_vector_index(
         "document_prompt": encoding.document_prompt,
     }
     versions = {name: version(name) for name in LIBRARIES}
-    found = digest()
+    record = digest()
     made_from = None
-    if isinstance(model, str | os.PathLike) and found["sha256"] is not None:
-        made_from = {"collection": found, "model": encoder.facts(), "versions": versions}
+    if isinstance(model, str | os.PathLike) and record["sha256"] is not None:
+        made_from = {"collection": record, "model": encoder.facts(), "versions": versions}
     total = None
     if not isinstance(collection, Iterator):
         # Read to its end first: an error in it should not come after hours.
@@ -256,9 +256,9 @@ def _encoder(model: object, encoding: Encoding) -> TextEncoder:
     """What encodes, loaded."""
     prompts = {"query_prompt": encoding.query_prompt, "document_prompt": encoding.document_prompt}
     if not isinstance(model, str | os.PathLike):
-        given = [arg(name) for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
-        if given:
-            raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
+        arguments = [arg(name) for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
+        if arguments:
+            raise EvenrankError(f"{', '.join(arguments)}: only for a model given by its folder or its name on the hub")
         return given_encoder(model, encoding.batch_size, **prompts)
     settings = {"device": encoding.device, "precision": encoding.precision}
     return find_encoder(model, encoding.kind, **settings, **prompts).load(encoding.batch_size)

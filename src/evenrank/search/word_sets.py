@@ -80,8 +80,8 @@ def _turned(pairs: Sets, definitional: Sets, path: str | os.PathLike[str]) -> Se
     as_defined = [of for of, words in ways.items() if words in definitional]
     turned = [of for of, words in ways.items() if words[::-1] in definitional]
     if as_defined and turned:
-        said = " and ".join(quoted(", ".join(of)) for of in (as_defined[0], turned[0]))
-        raise InputError(path, f"expected the same group first in every pair, found {said}")
+        example = " and ".join(quoted(", ".join(of)) for of in (as_defined[0], turned[0]))
+        raise InputError(path, f"expected the same group first in every pair, found {example}")
     return tuple(of[::-1] if turned and len(of) == 2 else of for of in pairs)
 
 
@@ -91,7 +91,7 @@ def read_sets(path: str | os.PathLike[str]) -> Sets:
 
     Raises InputError for anything else, for a set of fewer than two words and for a word that is repeated in its set.
     """
-    found = []
+    sets = []
     for number, words in enumerate(_list(path, "a list of lists of words"), 1):
         if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
             raise InputError(path, f"set {number}: expected a list of words, found {quoted(json.dumps(words))}")
@@ -99,8 +99,8 @@ def read_sets(path: str | os.PathLike[str]) -> Sets:
             raise InputError(path, f"set {number}: expected two words or more, found {len(words)}")
         if len(set(words)) < len(words):
             raise InputError(path, f"set {number}: a word is repeated in {quoted(json.dumps(words))}")
-        found.append(tuple(words))
-    return tuple(found)
+        sets.append(tuple(words))
+    return tuple(sets)
 
 
 @checked

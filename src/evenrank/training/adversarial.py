@@ -62,8 +62,8 @@ def gendered_by_label(ids: pl.Series, labels: GroupTable, label: Label = "neutra
     if it has no label. Raises EvenrankError if none has one."""
     rows = rows_of(labels, ids)
     if label == "any":
-        found = labels.table.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in labels.groups) > 0)
-        known = found.to_series().to_numpy()
+        flags = labels.table.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in labels.groups) > 0)
+        known = flags.to_series().to_numpy()
     else:
         known = labels.table["neutrality"].to_numpy() < 1
     return np.where(rows >= 0, known[rows], -1).astype(np.int8)
@@ -114,14 +114,14 @@ def scores_and_vectors(ranker: Ranker, inputs: Inputs, vector: Vector = "pair") 
         raise EvenrankError(f"adversary.vector: a {ranker.kind} ranker has no vector of a passage alone (dot has)")
     if not isinstance(ranker, CatRanker):
         raise EvenrankError(f"a {ranker.kind} ranker has no encoder for an adversary (cat and dot have)")
-    found: list[Tensor] = []
+    hidden: list[Tensor] = []
     encoder = ranker.model[0].model.base_model
-    hook = encoder.register_forward_hook(lambda _module, _inputs, output: found.append(output[0][:, 0]))
+    hook = encoder.register_forward_hook(lambda _module, _inputs, output: hidden.append(output[0][:, 0]))
     try:
         scores = ranker(**inputs)
     finally:
         hook.remove()
-    return scores, found[0].float()
+    return scores, hidden[0].float()
 
 
 class AdversarialRanker(Ranker):
@@ -166,11 +166,11 @@ class AdversarialRanker(Ranker):
                 raise EvenrankError("an adversary by labels needs lists that say which passages are gendered")
             return {**self.ranker.encode(groups), "gendered": groups.gendered[groups.mask]}
         texts = pl.Series([text for row in groups.passages for text in row], dtype=pl.String)
-        found = gendered(texts, self.scoring, self.label)
+        is_gendered = gendered(texts, self.scoring, self.label)
         if self.vector == "pair":
             query = gendered(pl.Series(groups.queries, dtype=pl.String), self.scoring, self.label)
-            found |= np.repeat(query, [len(row) for row in groups.passages])
-        return {**self.ranker.encode(groups), "gendered": torch.from_numpy(found)}
+            is_gendered |= np.repeat(query, [len(row) for row in groups.passages])
+        return {**self.ranker.encode(groups), "gendered": torch.from_numpy(is_gendered)}
 
     def forward(self, **inputs: Tensor) -> Any:
         """Scores [B, K]; while training, scores and the adversary's loss (−1 in ``gendered``: an ignored pair)."""
@@ -274,26 +274,26 @@ def attack(
     """
     unknown = 0
     if isinstance(scoring, Scoring):
-        found = gendered(pl.Series(passages, dtype=pl.String), scoring, label)
+        is_gendered = gendered(pl.Series(passages, dtype=pl.String), scoring, label)
         if vector == "pair":
-            found |= gendered(pl.Series(queries, dtype=pl.String), scoring, label)
+            is_gendered |= gendered(pl.Series(queries, dtype=pl.String), scoring, label)
     else:
-        kept = np.flatnonzero(scoring >= 0).tolist()
-        unknown, found = len(scoring) - len(kept), scoring[kept] > 0
-        queries, passages = ([texts[row] for row in kept] for texts in (queries, passages))
+        known = np.flatnonzero(scoring >= 0).tolist()
+        unknown, is_gendered = len(scoring) - len(known), scoring[known] > 0
+        queries, passages = ([texts[row] for row in known] for texts in (queries, passages))
     names, query = np.unique(np.asarray(queries, dtype=object), return_inverse=True)
     rng = np.random.default_rng(seed)
     in_train = np.isin(query, rng.permutation(len(names))[: len(names) // 2])
     for half in (in_train, ~in_train):
-        if len(np.unique(found[half])) < 2:
+        if len(np.unique(is_gendered[half])) < 2:
             raise EvenrankError("attack: one half of the queries has only gendered pairs, or none")
     vectors = pair_vectors(ranker, queries, passages, vector).clone()
     train = torch.from_numpy(in_train)
     mean, deviation = vectors[train].mean(0), vectors[train].std(0).clamp(min=1e-6)
     vectors = (vectors - mean) / deviation
     adversary = Adversary(vectors.shape[1], seed)
-    target = torch.from_numpy(found).long()
-    weight = len(found[in_train]) / (2 * torch.bincount(target[train], minlength=2).float())
+    target = torch.from_numpy(is_gendered).long()
+    weight = len(is_gendered[in_train]) / (2 * torch.bincount(target[train], minlength=2).float())
     optimizer = torch.optim.Adam(adversary.parameters(), lr=1e-3)
     rows = np.flatnonzero(in_train)
     for _ in range(epochs):
@@ -304,15 +304,15 @@ def attack(
             optimizer.step()
     with torch.no_grad():
         predicted = adversary(vectors[~train]).argmax(1).numpy().astype(bool)
-    return replace(_leakage(predicted, found[~in_train], query[~in_train]), unknown=unknown)
+    return replace(_leakage(predicted, is_gendered[~in_train], query[~in_train]), unknown=unknown)
 
 
 def _leakage(predicted: Array, found: Array, query: Array) -> Leakage:
     """Balanced accuracy of predictions [N] with an interval over queries."""
-    right, (plain, held) = predicted == found, (~found, found)
-    accuracy = float(right[plain].mean() + right[held].mean()) / 2
+    right, (plain, positive) = predicted == found, (~found, found)
+    accuracy = float(right[plain].mean() + right[positive].mean()) / 2
     # Each pair's part in the two shares: their mean is the accuracy, and their spread that of its error.
-    share = np.where(found, right[held].mean(), right[plain].mean())
-    parts = accuracy + (right - share) * len(found) / 2 / np.where(found, held.sum(), plain.sum())
+    share = np.where(found, right[positive].mean(), right[plain].mean())
+    parts = accuracy + (right - share) * len(found) / 2 / np.where(found, positive.sum(), plain.sum())
     ends = estimate(linearized_means(parts, query)).ci95 or (accuracy, accuracy)
     return Leakage(accuracy, (max(0.0, ends[0]), min(1.0, ends[1])), len(found), len(np.unique(query)))

@@ -101,7 +101,7 @@ def audit_validation(
     By labels if the validation has any (the first of several), else by ``gender-en`` in the texts of ``collection``,
     else by the validation's first attribute; without any, of effectiveness alone.
     """
-    labels = next((one for one in validation.tables if one.labelled), None)
+    labels = next((table for table in validation.tables if table.labelled), None)
     scores = labels or (None if collection else next(iter(validation.tables), None))
     audited = audit(
         {"first stage": validation.run, name: run},

@@ -72,16 +72,16 @@ class Validation:
         judged = run.table.join(qrels.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
         if not judged.height:
             raise EvenrankError("validation: no query of the run is judged")
-        labels = {name: one for name, one in (attributes or {}).items() if isinstance(one, GroupTable)}
-        scorings = {name: one for name, one in (attributes or {}).items() if isinstance(one, Scoring)}
+        labels = {name: a for name, a in (attributes or {}).items() if isinstance(a, GroupTable)}
+        scorings = {name: a for name, a in (attributes or {}).items() if isinstance(a, Scoring)}
         ids = judged.select("doc_id").unique(maintain_order=True)
         pairs = judged.filter(pl.col("rank") <= depth)
-        kept, found, tables = _taken(texts, ids, pairs["doc_id"].unique(), list(scorings.values()))
+        passages, present, tables = _taken(texts, ids, pairs["doc_id"].unique(), list(scorings.values()))
         lacking = {
             ("queries are", sources[0]): pairs.join(queries, on="query_id", how="anti", maintain_order="left")[
                 "query_id"
             ].unique(),
-            ("documents are", sources[1]): ids.join(found, on="doc_id", how="anti", maintain_order="left")["doc_id"],
+            ("documents are", sources[1]): ids.join(present, on="doc_id", how="anti", maintain_order="left")["doc_id"],
         }
         for (noun, where), missing in lacking.items():
             if len(missing):
@@ -89,10 +89,10 @@ class Validation:
                     f"validation: {run.described}: {len(missing)} of its {noun} not in {where}: {first_of(missing)}"
                 )
         pairs = pairs.join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left").join(
-            kept, on="doc_id", how="left", maintain_order="left"
+            passages, on="doc_id", how="left", maintain_order="left"
         )
         scored = dict(zip(scorings, tables, strict=True))
-        scored |= {name: _labelled(one, ids["doc_id"]) for name, one in labels.items()}
+        scored |= {name: _labelled(table, ids["doc_id"]) for name, table in labels.items()}
         return cls(
             Run.from_table(judged, run.name), qrels, pairs, measure, {name: scored[name] for name in attributes or {}}
         )
@@ -147,19 +147,19 @@ class Validation:
         Queries with the same relevant documents are one cluster, as in an audit. None where nothing can be told.
         """
         judged, measure = self.judged, parse_measure(self.measure)
-        both = [Evaluation(one, qrels=judged) for one in (run, self.run)]
-        own, first = (one.values(measure) for one in both)
+        both = [Evaluation(ranking, qrels=judged) for ranking in (run, self.run)]
+        own, first = (evaluation.values(measure) for evaluation in both)
         clusters = query_clusters(None, resolve(measure).queries(both[0]), None, judged).numbers
-        found = compare(own - first, zeros="keep", clusters=clusters, reach=greatest_value(measure))
-        return found.n, found.p
+        comparison = compare(own - first, zeros="keep", clusters=clusters, reach=greatest_value(measure))
+        return comparison.n, comparison.p
 
     def delta_aprf(self, run: Run) -> dict[str, float]:
         """ΔA-PRF of a run for each attribute (NaN if a pole has no clicked passage)."""
-        found = {}
+        values = {}
         for name, scores in self.attributes.items():
             missing: Missing = "skip" if scores.labelled else "error"
-            found[name] = Evaluation(run, scores, self.judged, missing=missing).figure(DeltaAPRF)
-        return found
+            values[name] = Evaluation(run, scores, self.judged, missing=missing).figure(DeltaAPRF)
+        return values
 
     def best_depth(self, scores: NDArray[np.float64], depths: Sequence[int]) -> tuple[int, float]:
         """The re-ranking depth with the highest measure (the smallest of equal ones), and that measure."""
@@ -181,14 +181,14 @@ def _taken(
     marked = ids.with_columns(wanted=ids["doc_id"].is_in(wanted.implode()))
 
     def take(batch: pl.DataFrame) -> list[pl.DataFrame]:
-        found = batch.join(marked, on="doc_id", how="inner", maintain_order="left")
-        kept = found.filter("wanted").select("doc_id", "text")
-        return [kept, found.select("doc_id"), *(score_texts(found, scoring) for scoring in scorings)]
+        documents = batch.join(marked, on="doc_id", how="inner", maintain_order="left")
+        passages = documents.filter("wanted").select("doc_id", "text")
+        return [passages, documents.select("doc_id"), *(score_texts(documents, scoring) for scoring in scorings)]
 
     batches = texts.iter_slices(1 << 15) if isinstance(texts, pl.DataFrame) else texts
     parts = list(in_order(take, batches)) or [take(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}))]
-    kept, found, *tables = (pl.concat(part) for part in zip(*parts, strict=True))
-    return kept, found, [GroupTable.of(table, one.describe()) for table, one in zip(tables, scorings, strict=True)]
+    passages, documents, *tables = (pl.concat(part) for part in zip(*parts, strict=True))
+    return passages, documents, [GroupTable.of(table, s.describe()) for table, s in zip(tables, scorings, strict=True)]
 
 
 Keep = Literal["best", "fair", "last"]
@@ -215,14 +215,14 @@ def chosen(seen: Sequence[Validated], rule: Rule) -> Validated | None:
 
     ``joint``: least bias among those with at least 95% of the best utility seen.
     """
-    known = [one for one in seen if not math.isnan(one.utility)]
+    known = [validation for validation in seen if not math.isnan(validation.utility)]
     if rule == "last" or not known:
         return None
-    best = max(known, key=lambda one: one.utility)
+    best = max(known, key=lambda validation: validation.utility)
     if rule == "utility":
         return best
-    found = best_weight([one.utility for one in known], [one.bias for one in known], best.utility)
-    return None if found is None else known[found]
+    index = best_weight([v.utility for v in known], [v.bias for v in known], best.utility)
+    return None if index is None else known[index]
 
 
 def needed(seen: Sequence[Validated], rule: Rule) -> set[int]:
@@ -236,13 +236,13 @@ def needed(seen: Sequence[Validated], rule: Rule) -> set[int]:
         return set()
     if rule == "utility":
         return {now.step}
-    found, highest = set(), -math.inf
+    steps, highest = set(), -math.inf
     # What is less useful than the chosen one is either more biased too, or not useful enough already.
-    for one in sorted((one for one in seen if one.utility >= now.utility), key=lambda one: (one.bias, -one.utility)):
-        if one.utility > highest:
-            found.add(one.step)
-            highest = one.utility
-    return found
+    for validation in sorted((v for v in seen if v.utility >= now.utility), key=lambda v: (v.bias, -v.utility)):
+        if validation.utility > highest:
+            steps.add(validation.step)
+            highest = validation.utility
+    return steps
 
 
 def stale(seen: Sequence[Validated], rule: Rule) -> int:
@@ -323,7 +323,7 @@ class CheckpointChooser(TrainerCallback, ExportableState):
 
     def state(self) -> dict[str, object]:
         """The validations, as JSON values."""
-        return {"args": {}, "attributes": {"seen": [[one.step, one.utility, one.bias] for one in self.seen]}}
+        return {"args": {}, "attributes": {"seen": [[v.step, v.utility, v.bias] for v in self.seen]}}
 
     def restore(self, state: Mapping[str, object]) -> None:
         """Continues from what :meth:`state` returned. Raises ValueError, TypeError or LookupError for anything else."""
@@ -360,9 +360,9 @@ class CheckpointChooser(TrainerCallback, ExportableState):
 
     def choice(self, last: int) -> Choice:
         """What is chosen if ``last`` was the training's last step."""
-        found, best = self.now, chosen(self.seen, "utility")
-        step = last if found is None else found.step
-        at = next((one for one in self.seen if one.step == step), Validated(step, math.nan))
+        current, best = self.now, chosen(self.seen, "utility")
+        step = last if current is None else current.step
+        at = next((validation for validation in self.seen if validation.step == step), Validated(step, math.nan))
         highest = None if best is None else best.utility
         why = f"step {step} of {last}, {self._reason(at, best)}"
         return Choice(step, self.rule, _known(at.utility), _known(at.bias), highest, len(self.seen), why)
@@ -377,7 +377,7 @@ class CheckpointChooser(TrainerCallback, ExportableState):
         if self.rule == "joint":
             if len(self.seen) == 1:
                 return f"the only validation: |ΔA-PRF| {at.bias:.4f}, {self.measure} {at.utility:.4f}"
-            enough = sum(keeps_enough(one.utility, best.utility) for one in self.seen)
+            enough = sum(keeps_enough(validation.utility, best.utility) for validation in self.seen)
             which = f"the least of {enough}" if enough > 1 else "the only one"
             return (
                 f"|ΔA-PRF| {at.bias:.4f}, {which} of {seen} with at least {KEPT:.0%} of the best {self.measure}:"

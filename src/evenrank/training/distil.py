@@ -59,8 +59,8 @@ def distillation_loss(student: Tensor, teacher: Tensor, *, weight: float = 0.2, 
     apart = 1 - (student * teacher).sum(1).mean()
     if len(student) < 2:
         return apart
-    expected, found = (_shares(vectors, scale) for vectors in (teacher, student))
-    return apart + weight * functional.kl_div(found, expected, reduction="batchmean", log_target=True)
+    expected, actual = (_shares(vectors, scale) for vectors in (teacher, student))
+    return apart + weight * functional.kl_div(actual, expected, reduction="batchmean", log_target=True)
 
 
 def _shares(vectors: Tensor, scale: float) -> Tensor:
@@ -93,8 +93,8 @@ class TaughtTexts:
     def split(self, share: float, seed: int) -> tuple[TaughtTexts, TaughtTexts]:
         """Those to train on, and at random a ``share`` that is held out: at least one, at most 1,000."""
         order = np.random.default_rng([seed, 17]).permutation(len(self))
-        held = min(1000, max(1, round(share * len(self))))
-        return self._taken(np.sort(order[held:])), self._taken(np.sort(order[:held]))
+        size = min(1000, max(1, round(share * len(self))))
+        return self._taken(np.sort(order[size:])), self._taken(np.sort(order[:size]))
 
     def _taken(self, rows: Array) -> TaughtTexts:
         return TaughtTexts([self.texts[row] for row in rows], self.vectors[rows])
@@ -110,11 +110,11 @@ def taught_texts(wanted: TeacherRecipe, documents: pl.Series, queries: pl.Series
     if stored.sparse:
         raise EvenrankError(f"teacher.model: {wanted.model} gives weights of words, no vectors to learn")
     encoder = stored.load()
-    texts, asked = (
-        [] if given is None else [text for text in given.unique(maintain_order=True).to_list() if text.strip()]
-        for given in (documents, queries)
+    texts, query_texts = (
+        [] if column is None else [text for text in column.unique(maintain_order=True).to_list() if text.strip()]
+        for column in (documents, queries)
     )
-    if len(texts) + len(asked) < 2:
+    if len(texts) + len(query_texts) < 2:
         raise EvenrankError("data: expected at least two texts to learn from")
     file = None if wanted.kept is None else VectorFile(wanted.kept)
 
@@ -125,9 +125,9 @@ def taught_texts(wanted: TeacherRecipe, documents: pl.Series, queries: pl.Series
         return KeptVectors(("teacher", stored.sha256, side, prompt), encoded, file)(some)[0]
 
     parts = [vectors("document", "", encoder.documents, texts)] if texts else []
-    if asked:
-        parts.append(vectors("query", encoder.query_prompt, encoder.queries, asked))
-    return TaughtTexts([*texts, *asked], torch.cat(parts))
+    if query_texts:
+        parts.append(vectors("query", encoder.query_prompt, encoder.queries, query_texts))
+    return TaughtTexts([*texts, *query_texts], torch.cat(parts))
 
 
 def passage_inputs(ranker: DotRanker, texts: Sequence[str]) -> Inputs:

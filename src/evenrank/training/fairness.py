@@ -160,11 +160,11 @@ class FairTerm:
 
         The term's loss and ΔA-PRF are means over the batches that have one, and not there if none has.
         """
-        found = {}
+        values = {}
         for name, value in self._sums.items():
             if name.startswith("lacking_"):
-                found[name] = value
+                values[name] = value
             elif not name.startswith("with_"):
-                found[name] = value / self._sums.get(f"with_{name}", self._steps)
+                values[name] = value / self._sums.get(f"with_{name}", self._steps)
         self._sums, self._steps = {}, 0
-        return found
+        return values

@@ -69,8 +69,8 @@ class PassageGroups:
     @property
     def labels(self) -> dict[str, GroupTable]:
         """The labels, by the name of their attribute."""
-        found = {name: one for name, one in self.attributes.items() if isinstance(one, GroupTable)}
-        return found if self.target is None else {**found, ADVERSARY: self.target}
+        labels = {name: attribute for name, attribute in self.attributes.items() if isinstance(attribute, GroupTable)}
+        return labels if self.target is None else {**labels, ADVERSARY: self.target}
 
     def columns(self, texts: pl.DataFrame) -> list[pl.Series]:
         """``signs``: the sides of each text, one for each attribute [IBBR §2.2]; ``gendered``: 1, 0, or −1 (unknown).
@@ -78,17 +78,17 @@ class PassageGroups:
         ``value``: its number. Raises EvenrankError for labels that know none of the passages, and for a passage without
         a finite number where there are numbers.
         """
-        found = []
+        columns = []
         if self.attributes:
             sides = [sides_by(attribute, texts) for attribute in self.attributes.values()]
-            found.append(pl.Series("signs", np.stack(sides, axis=1)).cast(pl.List(pl.Int8)))
+            columns.append(pl.Series("signs", np.stack(sides, axis=1)).cast(pl.List(pl.Int8)))
         if self.target is not None:
             from .adversarial import gendered_by_label
 
-            found.append(pl.Series("gendered", gendered_by_label(texts["doc_id"], self.target, self.label)))
+            columns.append(pl.Series("gendered", gendered_by_label(texts["doc_id"], self.target, self.label)))
         if self.values is not None:
-            found.append(values_of(texts["doc_id"], self.values))
-        return found
+            columns.append(values_of(texts["doc_id"], self.values))
+        return columns
 
     def counts(self, passages: pl.Series, relevant: pl.Series) -> dict[str, int]:
         """How many of the passages and of the ``relevant`` ones there are, and how many each of the labels knows."""
@@ -329,12 +329,12 @@ def _write(
     make_folder(folder)
     columns = ["query_id", "query", "positives", "grades", "negatives"]
     groups = groups or PassageGroups()
-    kept = groups.columns(texts)
+    group_columns = groups.columns(texts)
     counts |= groups.counts(texts["doc_id"], relevant)
     if masked is not None:
         texts = blind(texts, masked)
         table = table.with_columns(mask_texts(table["query"], scoring=masked))
-    _write_arrow(texts.select("doc_id", "text", *kept), folder / "texts.arrow")
+    _write_arrow(texts.select("doc_id", "text", *group_columns), folder / "texts.arrow")
     _write_arrow(
         table.select(columns).with_columns(pl.col("grades").cast(pl.List(pl.Float32))), folder / "groups.arrow"
     )
@@ -582,21 +582,21 @@ def training_lists(
     """
     if (groups is None) == (run is None or qrels is None):
         raise EvenrankError(f"`training_lists`: expected {arg.run} and {arg.qrels}, or {arg.groups}")
-    texts, asked = as_collection(collection), as_queries(queries)
+    texts, query_texts = as_collection(collection), as_queries(queries)
     chosen = lexicon if labels is None else as_labels(labels)
     value_table = frame_of(values, str(arg.values))
     if value_table is None and values is not None:
         raise EvenrankError(f"{arg.values}: expected a frame with doc_id and value, found {type(values).__name__}")
     kept_groups = PassageGroups({} if chosen is None else attributes_of(chosen), values=value_table)
-    kept = tempfile.TemporaryDirectory() if out is None else None
-    place = out if kept is None else kept.name
+    temporary = tempfile.TemporaryDirectory() if out is None else None
+    place = out if temporary is None else temporary.name
     assert place is not None
     if groups is not None:
-        build_from_file(groups, texts, asked, place, groups=kept_groups)
+        build_from_file(groups, texts, query_texts, place, groups=kept_groups)
     else:
-        build_lists(as_run(run), as_qrels(qrels), texts, asked, place, depth=depth, groups=kept_groups)
+        build_lists(as_run(run), as_qrels(qrels), texts, query_texts, place, depth=depth, groups=kept_groups)
     lists = TrainingLists(place, negatives=negatives)
-    lists.temporary = kept
+    lists.temporary = temporary
     return lists
 
 
@@ -613,14 +613,14 @@ def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset
     if isinstance(given, ListDataset):
         lists = given
     else:
-        found = list(_of_file(given) if isinstance(given, str | os.PathLike) else _of_rows(given))
-        if not found:
+        items = list(_of_file(given) if isinstance(given, str | os.PathLike) else _of_rows(given))
+        if not items:
             raise EvenrankError("`lists`: expected at least one list, found none")
-        _check_sides(found)
-        if found[0].sides is None and attributes:
-            by_words = scorings_of({str(number): one for number, one in enumerate(attributes)})
-            found = _with_sides(found, list(by_words.values()))
-        lists = MemoryLists(found)
+        _check_sides(items)
+        if items[0].sides is None and attributes:
+            by_words = scorings_of({str(number): attribute for number, attribute in enumerate(attributes)})
+            items = _with_sides(items, list(by_words.values()))
+        lists = MemoryLists(items)
     if attributes and lists.attributes != len(attributes):
         if not lists.attributes:
             hint = f": pass {arg.lexicon} or {arg.labels} to training_lists" if isinstance(lists, TrainingLists) else ""
@@ -698,8 +698,8 @@ def _parsed(row: object, number: int) -> TrainingList:
         if not _is_list(values, int | float) or len(values) != len(grades) or not all(map(math.isfinite, values)):
             raise ValueError("values: expected a finite number for each passage")
         values = [float(value) for value in values]
-    found = None if sides is None else _sides(sides, len(grades))
-    return TrainingList(number, query, list(passages), grades, found, values=values)
+    passage_sides = None if sides is None else _sides(sides, len(grades))
+    return TrainingList(number, query, list(passages), grades, passage_sides, values=values)
 
 
 def _is_list(values: object, kind: object) -> bool:
@@ -708,10 +708,10 @@ def _is_list(values: object, kind: object) -> bool:
 
 def _sides(sides: object, passages: int) -> list[list[int]]:
     rows = sides if isinstance(sides, list | tuple) else ()
-    found = [list(row) if isinstance(row, list | tuple) else [row] for row in rows]
+    table = [list(row) if isinstance(row, list | tuple) else [row] for row in rows]
     known = all(
-        len(row) == len(found[0]) and all(type(side) is int and abs(side) <= 1 for side in row) for row in found
+        len(row) == len(table[0]) and all(type(side) is int and abs(side) <= 1 for side in row) for row in table
     )
-    if len(found) != passages or not known:
+    if len(table) != passages or not known:
         raise ValueError("sides: expected +1, -1 or 0 for each passage (a list of them for several attributes)")
-    return found
+    return table

@@ -135,9 +135,9 @@ def loss_of(loss: str | Loss) -> tuple[Loss, Elements]:
     Raises EvenrankError for an unknown name and for anything but a function of (scores, relevance, mask); so does the
     loss, when called, if its value is not a scalar tensor.
     """
-    found, averaged_over = _found(loss)
+    function, averaged_over = _found(loss)
     try:
-        inspect.signature(found).bind(None, None, None)
+        inspect.signature(function).bind(None, None, None)
     except TypeError:
         raise EvenrankError("`loss`: expected a function of (scores, relevance, mask)") from None
     except ValueError:
@@ -145,7 +145,7 @@ def loss_of(loss: str | Loss) -> tuple[Loss, Elements]:
         pass
 
     def checked(scores: Tensor, relevance: Tensor, mask: Tensor) -> Tensor:
-        value: object = found(scores, relevance, mask)
+        value: object = function(scores, relevance, mask)
         if isinstance(value, Tensor) and value.numel() == 1:
             return value
         what = f"a tensor of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

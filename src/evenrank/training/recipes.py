@@ -188,8 +188,8 @@ class RankerRecipe(Part):
 
     @model_validator(mode="after")
     def _maps_of_an_encoder(self) -> RankerRecipe:
-        given = {"map": self.map, "freeze": self.freeze is not None}
-        wrong = next((name for name, there in given.items() if there and self.kind != "dot"), None)
+        dot_settings = {"map": self.map, "freeze": self.freeze is not None}
+        wrong = next((name for name, there in dot_settings.items() if there and self.kind != "dot"), None)
         if wrong is not None:
             raise ValueError(f"{wrong}: a {self.kind} ranker has no vectors of a text alone (dot has)")
         if self.map and self.dimensions is not None:
@@ -452,14 +452,14 @@ def parse_recipe(data: Mapping[str, object], name: str) -> AnyRecipe:
 
 def ranking_recipe(name: str) -> Recipe:
     """A shipped recipe of a training on queries with relevant passages."""
-    found = load_recipe(name)
-    assert isinstance(found, Recipe)
-    return found
+    recipe = load_recipe(name)
+    assert isinstance(recipe, Recipe)
+    return recipe
 
 
 def differing_keys(kept: RunRecipe, now: RunRecipe) -> list[str]:
     """The keys of a recipe that differ from a kept one's, where defaults may be written that ``now`` leaves out."""
-    written, ranker, defaults = (one.model_dump() for one in (kept.ranker, now.ranker, now.ranker.with_defaults()))
+    written, ranker, defaults = (r.model_dump() for r in (kept.ranker, now.ranker, now.ranker.with_defaults()))
     ranker |= {name: value for name, value in defaults.items() if ranker[name] is None and written[name] == value}
     return changed(kept.model_dump(), now.model_dump() | {"ranker": ranker})
 
@@ -517,10 +517,10 @@ def _explain(error: ValidationError, model: type[BaseModel], *, argument: bool =
         message = _EXPECTED[first["type"]].format(**first.get("ctx", {})).replace("'", "")
     else:
         message = first["msg"].removeprefix("Value error, ").replace("Input should be ", "expected ")
-    found = first["input"]
-    written = str(found) if isinstance(found, int | float) and not isinstance(found, bool) else quoted(found)
+    value = first["input"]
+    written = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else quoted(value)
     key = arg(key) if argument else key
-    return f"{key}: {message}" + ("" if isinstance(found, dict) else f", found {written}")
+    return f"{key}: {message}" + ("" if isinstance(value, dict) else f", found {written}")
 
 
 def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
@@ -534,7 +534,7 @@ def _model_of(annotation: object) -> type[BaseModel] | None:
     """The table under a key, itself or inside a union or a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_of(part))), None)
+    return next((model for part in get_args(annotation) if (model := _model_of(part))), None)
 
 
 def to_toml(recipe: RunRecipe) -> str:

@@ -130,17 +130,17 @@ def sources_of(recipe: AnyRecipe) -> list[tuple[str, str | None]]:
 
 def note_sources(recipe: AnyRecipe) -> Provenance:
     """Everything that a training reads, noted before it is read."""
-    made = Provenance("evenrank.train_recipe")
+    provenance = Provenance("evenrank.train_recipe")
     for role, path in sources_of(recipe):
         if role in ("model", "teacher"):
-            made.add_model(role, path)
+            provenance.add_model(role, path)
         else:
-            made.add(role, path, tree=role == "vectors")
+            provenance.add(role, path, tree=role == "vectors")
     if isinstance(recipe, Recipe):
         lexicons = [part.lexicon for part in _parts(recipe)] + [recipe.data.blind]
         for lexicon in dict.fromkeys(lexicons):
-            note_lexicon(made, lexicon)
-    return made
+            note_lexicon(provenance, lexicon)
+    return provenance
 
 
 def _masked(recipe: Recipe) -> Scoring | None:
@@ -237,15 +237,15 @@ def ranker_at(model: str) -> Ranker:
     Raises InputError or EvenrankError for a model that cannot be used.
     """
     try:
-        found = find_model(model)
+        model_folder = find_model(model)
     except UnclearKindError as error:
         new = 'a new ranker on it is RankerRecipe(kind="dot", model=…), or kind="cat"'
         raise InputError(error.path, f"no ranker that was trained before: {new}") from None
-    if found.architecture == "kernel":
-        return load_kernel_ranker(found)
-    kind = next((kind for kind, architecture in ENCODERS.items() if architecture == found.architecture), None)
+    if model_folder.architecture == "kernel":
+        return load_kernel_ranker(model_folder)
+    kind = next((kind for kind, architecture in ENCODERS.items() if architecture == model_folder.architecture), None)
     if kind is None:
-        raise InputError(found.path, "cannot be trained further: expected a cross-, bi- or sparse encoder")
+        raise InputError(model_folder.path, "cannot be trained further: expected a cross-, bi- or sparse encoder")
     return ranker_class(kind).load(model)
 
 
@@ -276,14 +276,14 @@ _BEFORE_A_CHECKPOINT = ("recipe.toml", "log.jsonl", "groups", "checkpoints")
 def check_folder(recipe: RunRecipe, resume: bool) -> None:
     """Raises EvenrankError if a run cannot start, or cannot be resumed, in the recipe's folder."""
     folder = recipe.folder
-    kept = folder / "recipe.toml"
+    path = folder / "recipe.toml"
     if resume:
-        if not kept.is_file():
+        if not path.is_file():
             raise EvenrankError(f"{folder}: there is no run to resume")
-        differing = differing_keys(load_recipe(kept), recipe)
+        differing = differing_keys(load_recipe(path), recipe)
         if differing:
             raise EvenrankError(
-                f"{folder}: this run was started with another recipe ({', '.join(differing)}); resume with {kept}"
+                f"{folder}: this run was started with another recipe ({', '.join(differing)}); resume with {path}"
             )
     elif any((folder / name).exists() for name in _BEFORE_A_CHECKPOINT):
         raise EvenrankError(
@@ -365,7 +365,7 @@ def finish(
             after = leakage(ranker, validation, trainer.settings.seed)
             result["leakage"] = {**known["leakage"], "after": after}
         audited = audit_validation(origin.name, validation, run, made, folder, collection)
-    labelled = validation is not None and any(one.labelled for one in validation.tables)
+    labelled = validation is not None and any(table.labelled for table in validation.tables)
     write_card(origin, folder, result, made, audited, labelled=labelled)
     # Last: it marks the run as finished.
     write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
@@ -385,10 +385,10 @@ def known_by_labels(counts: Mapping[str, int] | None, validation: Validation) ->
     if validation.target is not None:
         tables[ADVERSARY] = validation.target
     documents = validation.run.table["doc_id"].unique()
-    found = {}
+    coverage = {}
     for name, labels in tables.items():
         if labels.labelled:
-            found[name] = {
+            coverage[name] = {
                 "passages": counts["passages"],
                 "known": counts[f"known_{name}"],
                 "relevant": counts["relevant"],
@@ -396,7 +396,7 @@ def known_by_labels(counts: Mapping[str, int] | None, validation: Validation) ->
                 "validated": len(documents),
                 "known_validated": int(documents.is_in(labels.table["doc_id"].implode()).sum()),
             }
-    return found
+    return coverage
 
 
 def with_adversary(
@@ -424,7 +424,7 @@ def leakage(ranker: Ranker, validation: Validation, seed: int) -> dict[str, obje
     if known is None:
         assert validation.target is not None
         known = gendered_by_label(validation.pairs["doc_id"], validation.target, ranker.label)
-    found = attack(
+    result = attack(
         ranker.ranker,
         *validation.read,
         known,
@@ -432,7 +432,7 @@ def leakage(ranker: Ranker, validation: Validation, seed: int) -> dict[str, obje
         vector=ranker.vector,
         seed=seed,
     )
-    return {**asdict(found)}
+    return {**asdict(result)}
 
 
 _FILES = ("recipe.toml", "log.jsonl", "validation.run", "audit.json", "result.json", "grid.json")
@@ -520,14 +520,14 @@ def _train_weights(
     for weight in (0.0, *weights):
         name = f"weight-{weight:g}" if weight else "without"
         term = fairness.model_copy(update={"weight": weight})
-        one = recipe.model_copy(update={"name": name, "out": str(folder / name), "fairness": term})
+        trial = recipe.model_copy(update={"name": name, "out": str(folder / name), "fairness": term})
         if not weight and recipe.training.keep == "fair":
             # What the utility of the others is compared with is the best without the term.
-            one = one.model_copy(update={"training": recipe.training.model_copy(update={"keep": "best"})})
+            trial = trial.model_copy(update={"training": recipe.training.model_copy(update={"keep": "best"})})
         say(f"{recipe.name}: {name}")
-        if not is_finished(one.folder):
-            _run(one, resume=resume and (one.folder / "recipe.toml").is_file(), say=say)
-        result = json.loads((one.folder / "result.json").read_text(encoding="utf-8"))
+        if not is_finished(trial.folder):
+            _run(trial, resume=resume and (trial.folder / "recipe.toml").is_file(), say=say)
+        result = json.loads((trial.folder / "result.json").read_text(encoding="utf-8"))
         bias = largest_gap(result.get("delta_aprf", {}))
         rows.append({"name": name, "weight": weight, "value": result["value"], "abs_delta_aprf": bias})
     best = best_weight(
@@ -548,7 +548,7 @@ def _train_weights(
 def _train(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> None:
     folder, state = recipe.folder, PartialState()
     main = state.is_main_process
-    made = note_sources(recipe).ahead(main)
+    provenance = note_sources(recipe).ahead(main)
     ranker = build_ranker(recipe.ranker, recipe.data, recipe.training.seed)
     validation = load_validation(recipe)
     with state.main_process_first():
@@ -587,7 +587,7 @@ def _train(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> None:
             choice,
             origin_of(recipe),
             known,
-            made,
+            provenance,
             depths=depths,
             collection=recipe.validated_collection,
         )
@@ -595,7 +595,7 @@ def _train(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> None:
 
 def _distil(recipe: DistilRecipe, *, resume: bool, say: Callable[[str], None]) -> None:
     main = PartialState().is_main_process
-    made = note_sources(recipe).ahead(main)
+    provenance = note_sources(recipe).ahead(main)
     documents = pl.concat([batch["text"] for batch in scan_collection(recipe.data.collection)])
     queries = None if recipe.data.queries is None else read_queries(recipe.data.queries)["text"]
     taught = taught_texts(recipe.teacher, documents, queries)
@@ -604,9 +604,9 @@ def _distil(recipe: DistilRecipe, *, resume: bool, say: Callable[[str], None]) -
     layer = {} if continues(recipe.ranker) else {"dimensions": size}
     ranker = build_ranker(recipe.ranker.model_copy(update=layer), seed=recipe.training.seed)
     assert isinstance(ranker, DotRanker)
-    found = ranker.model.get_embedding_dimension()
-    if found != size:
-        raise EvenrankError(f"ranker.model: expected vectors of {size} numbers, as the teacher's, found {found}")
+    dimensions = ranker.model.get_embedding_dimension()
+    if dimensions != size:
+        raise EvenrankError(f"ranker.model: expected vectors of {size} numbers, as the teacher's, found {dimensions}")
     learned, held_out = taught.split(recipe.data.held_out, recipe.training.seed)
     before = agreement(ranker, held_out)
     trainer = DistilTrainer(ranker, learned, held_out, recipe.teacher, recipe.training, recipe.folder)
@@ -623,4 +623,4 @@ def _distil(recipe: DistilRecipe, *, resume: bool, say: Callable[[str], None]) -
             "texts": len(learned),
             "held_out": len(held_out),
         }
-        finish(trainer, choice, origin_of(recipe), known, made)
+        finish(trainer, choice, origin_of(recipe), known, provenance)

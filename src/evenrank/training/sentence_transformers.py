@@ -125,8 +125,8 @@ def with_group_labels(
                 for name, part in dataset.items()
             }
         )
-    given = lexicon if labels is None else as_labels(labels)
-    attributes = attributes_of("gender-en" if given is None else given)
+    source = lexicon if labels is None else as_labels(labels)
+    attributes = attributes_of("gender-en" if source is None else source)
     names = list(dataset.column_names or ())
     if label is not None and (label not in names or several(lexicon)):
         raise EvenrankError(f"`label`: expected a column of the dataset, and one attribute, found {quoted(label)}")
@@ -140,9 +140,9 @@ def with_group_labels(
     if by_label:
         _check_ids(names, columns, id_columns)
     if by_label and hasattr(dataset, "num_rows"):  # no stream
-        every = [str(one) for name in id_columns for one in dataset[name]]
-        for one in by_label:
-            _warn_of_unknown(pl.Series("doc_id", every, dtype=pl.String).unique(maintain_order=True), one)
+        every = [str(doc_id) for name in id_columns for doc_id in dataset[name]]
+        for table in by_label:
+            _warn_of_unknown(pl.Series("doc_id", every, dtype=pl.String).unique(maintain_order=True), table)
 
     if label == "label":
         # The new one has another type.
@@ -166,10 +166,10 @@ class _Labelled:
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, object]:
         texts = [text for name in self.columns[1:] for text in batch[name]]
-        ids = [str(one) for name in self.id_columns for one in batch[name]] if self.id_columns else [""] * len(texts)
+        ids = [str(i) for name in self.id_columns for i in batch[name]] if self.id_columns else [""] * len(texts)
         passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
-        found = [sides_by(attribute, passages, partly=True) for attribute in self.attributes]
-        sides = [one.reshape(len(self.columns) - 1, -1).T for one in found]
+        signs = [sides_by(attribute, passages, partly=True) for attribute in self.attributes]
+        sides = [s.reshape(len(self.columns) - 1, -1).T for s in signs]
         table = np.stack(sides, axis=1) if self.several else sides[0]
         if self.label is None:
             return {"label": table.tolist()}
@@ -232,17 +232,17 @@ class _Fair(nn.Module):
     @contextmanager
     def _outputs(self, name: str) -> Iterator[list[Tensor]]:
         """What the model returns as ``name`` in the block, one tensor for each call."""
-        found: list[Tensor] = []
-        hook = self.model.register_forward_hook(lambda *called: found.append(called[2][name]))
+        outputs: list[Tensor] = []
+        hook = self.model.register_forward_hook(lambda *called: outputs.append(called[2][name]))
         try:
-            yield found
+            yield outputs
         finally:
             hook.remove()
 
     def _usable(self, found: list[Tensor], rows: int) -> Tensor | None:
         """The outputs as one tensor, if these are all and have a gradient: losses with mini-batches may drop it."""
         graph = torch.is_grad_enabled()
-        if sum(len(one) for one in found) != rows or (graph and not all(one.requires_grad for one in found)):
+        if sum(len(t) for t in found) != rows or (graph and not all(t.requires_grad for t in found)):
             return None
         return torch.cat(found)
 
@@ -261,19 +261,19 @@ class _Fair(nn.Module):
         ``sides`` [A, B, K]. The term is that of the batch of all processes:
         :class:`evenrank.mitigation.ibbr.EffectiveBatch`.
         """
-        found = base if isinstance(base, Mapping) else {"rank": base}
-        if both := found.keys() & set(self.parts):
+        base_parts = base if isinstance(base, Mapping) else {"rank": base}
+        if both := base_parts.keys() & set(self.parts):
             raise EvenrankError(f"the loss and the term have parts of the same name: {', '.join(sorted(both))}")
         summary = self.batch.summarize(scores.float(), relevance, sides, mask)
         self.batch.begin([summary])
         shares, figures = self.batch.shares(summary), self.batch.figures
-        parts = {name: figures.rank_weight * value for name, value in found.items()}
+        parts = {name: figures.rank_weight * value for name, value in base_parts.items()}
         for a, (name, weight, term) in enumerate(zip(self.parts, figures.weights, figures.terms, strict=True)):
             share = shares[:, a].sum()
             parts[name] = weight * (term or 0.0) + share - share.detach()
         # Evaluation has no gradient, and must not move the weight.
         if torch.is_grad_enabled() and self.model.training:
-            self.batch.update([torch.stack([value.detach() for value in found.values()]).sum()])
+            self.batch.update([torch.stack([value.detach() for value in base_parts.values()]).sum()])
         return parts
 
     def get_config_dict(self) -> dict[str, object]:
@@ -379,9 +379,9 @@ class WithFairness(_Fair):
     ) -> tuple[Tensor | Mapping[str, Tensor], Tensor]:
         """The loss, and the scores [B, K] by the embeddings that it computed."""
         copies = [dict(column) for column in columns]
-        with self._outputs("sentence_embedding") as found:
+        with self._outputs("sentence_embedding") as outputs:
             base = self.loss(columns, own)
-        embedded = self._usable(found, len(columns) * queries)
+        embedded = self._usable(outputs, len(columns) * queries)
         if embedded is None:
             with self._again():
                 embedded = torch.cat([self.model(column)["sentence_embedding"] for column in copies])
@@ -405,7 +405,7 @@ class _Similarity:
             raise EvenrankError(f"{arg.scale}: expected more than 0, found {scale}")
 
     def __call__(self, embedded: Sequence[Tensor]) -> Tensor:
-        query, *documents = (one.float() for one in embedded)
+        query, *documents = (column.float() for column in embedded)
         stacked = torch.stack(documents, dim=1)
         if self.cosine:
             query, stacked = functional.normalize(query, dim=-1), functional.normalize(stacked, dim=-1)
@@ -523,9 +523,9 @@ class CrossEncoderWithFairness(_Fair):
     ) -> dict[str, Tensor]:
         documents, relevance = _check_lists(inputs, labels)
         sides = self._sides(documents, inputs[2] if len(inputs) == 3 else None)
-        with self._outputs("scores") as found:
+        with self._outputs("scores") as outputs:
             base = self.loss(list(inputs[:2]), labels, prompt=prompt, task=task)
-        scores = self._usable(found, sum(map(len, documents)))
+        scores = self._usable(outputs, sum(map(len, documents)))
         if scores is None:
             with self._again():
                 scores = _pair_scores(self.model, inputs[0], documents, prompt, task)
@@ -727,11 +727,11 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
 
         texts = as_queries(queries)
         everything = as_run(candidates, what="`candidates`")
-        asked = everything.table.filter(pl.col("query_id").is_in(texts["query_id"].implode()))
-        if not asked.height:
+        candidate_table = everything.table.filter(pl.col("query_id").is_in(texts["query_id"].implode()))
+        if not candidate_table.height:
             raise EvenrankError("`candidates`: none of the queries has any")
-        candidate_run = Run(everything.name, asked)
-        documents = _documents(corpus, asked["doc_id"].unique(maintain_order=True))
+        candidate_run = Run(everything.name, candidate_table)
+        documents = _documents(corpus, candidate_table["doc_id"].unique(maintain_order=True))
         self._qrels = as_qrels(relevant, "`relevant`").filter(pl.col("query_id").is_in(texts["query_id"].implode()))
         if labels is not None:
             table = GroupSource(documents, labels=labels, guess=guess, takes_drawn=True).table([documents["doc_id"]])
@@ -755,7 +755,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
             for key in undefined:
                 del self.first_stage[key], self.measures[key]
 
-        self._table = asked.filter(pl.col("rank") <= depth)
+        self._table = candidate_table.filter(pl.col("rank") <= depth)
         query_ids, document_ids = (self._table[n].unique(maintain_order=True) for n in ("query_id", "doc_id"))
         sample = table.sample
         if sample is not None and not document_ids.is_in(sample.documents.implode()).all():

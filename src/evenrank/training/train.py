@@ -106,9 +106,9 @@ def train(
     _check_folder(folder, state)
     began, base = ranker, ranker.model if isinstance(ranker, RankerRecipe) else ranker
     base = os.fspath(base) if isinstance(base, str | os.PathLike) else None
-    made = Provenance("evenrank.train")
+    provenance = Provenance("evenrank.train")
     if folder is not None:
-        made.add_model("model", base).add("lists", lists if is_path(lists) else None).ahead(state.is_main_process)
+        provenance.add_model("model", base).add("lists", lists if is_path(lists) else None).ahead(state.is_main_process)
     if isinstance(ranker, RankerRecipe):
         has_words = ranker.kind not in ENCODERS and ranker.model is None
         ranker = build_ranker(ranker, seed=training.seed, texts=dataset.texts() if has_words else None)
@@ -127,7 +127,7 @@ def train(
             sections = {"loss": ranked_by, "training": training.model_dump(exclude_none=True)}
             if objective.fair is not None:
                 sections["fairness"] = term_settings(objective.fair.batch.term, objective.fair.batch.weight)
-            finish(trainer, choice, _origin(folder.resolve().name, ranker, began, base, sections), {}, made)
+            finish(trainer, choice, _origin(folder.resolve().name, ranker, began, base, sections), {}, provenance)
         state.wait_for_everyone()
         return TrainingResult(ranker, folder, read_log(trainer.log_path), choice)
 

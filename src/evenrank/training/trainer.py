@@ -285,8 +285,8 @@ MODEL, STATE = "model.safetensors", "trainer_state.json"
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of a training's folder (the trainer's state is written last)."""
-    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / STATE)]
-    return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    checkpoints = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / STATE)]
+    return max(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 def _is_whole(state: Path) -> bool:
@@ -311,7 +311,7 @@ def check_parts(checkpoint: Path, processes: int, process: int) -> None:
         planned = int(torch.load(path, map_location="cpu", weights_only=True)["last_epoch"])
     check_step(path, planned)
     with readable_part(checkpoint, "optimizer.pt") as path:
-        steps = [int(one["step"]) for one in torch.load(path, map_location="cpu", weights_only=True)["state"].values()]
+        steps = [int(s["step"]) for s in torch.load(path, map_location="cpu", weights_only=True)["state"].values()]
     check_step(path, max(steps, default=0))
     name = f"rng_state_{process}.pth" if processes > 1 else "rng_state.pth"
     with readable_part(checkpoint, name) as path, safe_globals():  # type: ignore[no-untyped-call]
@@ -396,7 +396,7 @@ def append_line(path: Path, values: Mapping[str, object]) -> None:
 
 def read_log(path: Path) -> list[Line]:
     """The lines of a log, up to the first that is incomplete: the last of a process that was killed."""
-    found: list[Line] = []
+    lines: list[Line] = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
             values = json.loads(line)
@@ -404,15 +404,15 @@ def read_log(path: Path) -> list[Line]:
                 break
         except (ValueError, LookupError):
             break
-        found.append(values)
-    return found
+        lines.append(values)
+    return lines
 
 
 def cut_log(path: Path, lines: int) -> None:
     """Removes all but the first so many lines of a log: a training that resumes there logs the others again."""
     if path.is_file():
-        kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
-        write_text(path, "".join(kept))
+        head = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
+        write_text(path, "".join(head))
 
 
 class Progress(TrainerCallback):
@@ -542,11 +542,11 @@ class CheckpointTrainer(Trainer):
                     self.log_path.unlink(missing_ok=True)
                 self.train()
         self.ranker.eval()
-        found = self.chooser.choice(self.state.global_step)
+        choice = self.chooser.choice(self.state.global_step)
         if self.is_world_process_zero():
-            now = {"step": self.state.global_step, "epoch": self.state.epoch, "kept_step": found.step}
-            append_line(self.log_path, {**asdict(found), **now})
-        return found
+            now = {"step": self.state.global_step, "epoch": self.state.epoch, "kept_step": choice.step}
+            append_line(self.log_path, {**asdict(choice), **now})
+        return choice
 
     def _resume(self, checkpoint: Path) -> None:
         with readable_part(checkpoint, STATE) as path:
@@ -557,9 +557,9 @@ class CheckpointTrainer(Trainer):
         if state.best_global_step and not (best / MODEL).is_file():
             raise InputError(best / MODEL, "the best checkpoint so far is missing")
         for step in sorted(self.chooser.needed):
-            kept = checkpoint.parent / f"checkpoint-{step}" / MODEL
-            if not kept.is_file():
-                raise InputError(kept, "a checkpoint that may yet be chosen is missing")
+            model_path = checkpoint.parent / f"checkpoint-{step}" / MODEL
+            if not model_path.is_file():
+                raise InputError(model_path, "a checkpoint that may yet be chosen is missing")
         check_parts(checkpoint, self.args.world_size, self.args.process_index)
         if self.is_world_process_zero():
             cut_log(self.log_path, len(state.log_history))
@@ -575,10 +575,10 @@ class CheckpointTrainer(Trainer):
         if torch.isfinite(loss):
             return
         queries = ", ".join(self.items.query_id(int(index)) for index in inputs["index"][:5] if index >= 0)
-        kept = any(Path(self.args.output_dir or ".").glob("checkpoint-*"))
+        is_saved = any(Path(self.args.output_dir or ".").glob("checkpoint-*"))
         raise TrainingError(
             f"step {self.state.global_step + 1}: the loss is {loss.item()} (batch of the queries {queries}, …);"
-            + (f" the last checkpoint in {self.args.output_dir} is kept" if kept else " there is no checkpoint yet")
+            + (f" the last checkpoint in {self.args.output_dir} is kept" if is_saved else " there is no checkpoint yet")
         )
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
@@ -710,10 +710,10 @@ class RankingTrainer(CheckpointTrainer):
 
     def get_batch_samples(self, epoch_iterator: Iterator[Inputs], num_batches: int, device: torch.device) -> Any:
         """The pieces of a step's batch; the fairness term needs all of them before the first backward pass."""
-        found = super().get_batch_samples(epoch_iterator, num_batches, device)
-        self._pieces = list(found[0]) if self.fair is not None and len(found[0]) > 1 else []
-        self._shares = self._weights(found[0])
-        return found
+        samples = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self._pieces = list(samples[0]) if self.fair is not None and len(samples[0]) > 1 else []
+        self._shares = self._weights(samples[0])
+        return samples
 
     def _weights(self, pieces: Sequence[Inputs]) -> list[tuple[float, float]]:
         """The weights of each piece's ranking loss and adversary's loss that make the step's mean that of its batch.
@@ -726,7 +726,7 @@ class RankingTrainer(CheckpointTrainer):
             return []
         elements = [self._averaged_over(piece["relevance"], piece["counted"]).sum() for piece in pieces]
         counts = torch.stack(
-            [torch.stack([count, _adversarys(one).sum()]) for count, one in zip(elements, pieces, strict=True)]
+            [torch.stack([count, _adversarys(piece).sum()]) for count, piece in zip(elements, pieces, strict=True)]
         ).to(self.args.device)
         total = counts.sum(0)
         if world > 1:
@@ -738,15 +738,15 @@ class RankingTrainer(CheckpointTrainer):
     def _begin_step(self) -> None:
         """Scores all pieces without a graph for the fairness term; keeps the random states to repeat them."""
         assert self.fair is not None
-        found = []
+        summaries = []
         for piece in self._pieces:
             inputs = self._prepare_inputs(piece)
             self._states.append(RandContext(inputs["mask"]))
             with torch.no_grad(), self.compute_loss_context_manager():
-                found.append(self.fair.summarize(self._scaled(self._scores(inputs)), inputs))
+                summaries.append(self.fair.summarize(self._scaled(self._scores(inputs)), inputs))
         torch.clear_autocast_cache()
         self._pieces = []
-        self.fair.begin(found)
+        self.fair.begin(summaries)
 
     def _scores(self, inputs: Inputs) -> Tensor:
         chunk = self.settings.cached

@@ -133,7 +133,7 @@ WEIGHT = "query q1: expected a weight from 0 to 1000000000 after ^, found"
         ([], "cat", {}, "the collection has no document"),
         ("none.tsv", "cat", {"k": 0}, "`k`: expected 1 or more, found 0"),
         ("none.tsv", "cat", {"k1": -0.1}, "`k1`: expected a number from 0 to 1000000, found -0.1"),
-        (Index.build([documents("cat")], Analyzer()), "cat", {"k1": 1.2}, "`k1`: an index has its own, found "),
+        (Index.build([documents("cat")], Analyzer()), "cat", {"k1": 1.2}, "`k1`: an index in memory has its own; "),
         *(
             (documents("cat"), f"cat^{weight}", {"weighted": True}, WEIGHT)
             for weight in ("x", "", "1.0000001e9", "inf", "nan", "-1")

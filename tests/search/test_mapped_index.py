@@ -118,9 +118,11 @@ def test_stop_words_are_kept_as_they_were(tmp_path: Path) -> None:
     run = retrieve(tmp_path / "index", asked("cat dog"), quiet=True)
     assert run.table["doc_id"].to_list() == ["d3"]
     assert run.notes[0].endswith(f"stop words {words} (1), no stemmer")
-    for others in (str(words), ["dog"]):
-        with pytest.raises(EvenrankError, match=r"^`stopwords`: an index has its own, found .*: build another"):
-            retrieve(tmp_path / "index", asked("cat"), stopwords=others)
+    words.write_text("dog\n")
+    with pytest.raises(EvenrankError, match=rf"^`stopwords`: the index .* has {words}, found {words}; build another"):
+        retrieve(tmp_path / "index", asked("cat"), stopwords=str(words))
+    with pytest.raises(EvenrankError, match=rf"^`stopwords`: the index .* has {words}, found others; build another"):
+        retrieve(tmp_path / "index", asked("cat"), stopwords=["dog"])
 
 
 def replaced(at: int, value: int) -> Callable[[Any], Any]:

@@ -229,7 +229,7 @@ def test_bad_settings_are_refused(home: Path, tmp_path: Path) -> None:
     for call, message in (
         (lambda: retrieve(index, QUERIES, rm3=RM3()), "`rm3`: only for BM25"),
         (lambda: retrieve(index, QUERIES, weighted=True), "`weighted`: only for BM25"),
-        (lambda: retrieve(index, QUERIES, k1=1.0), "`k1`: an index has its own"),
+        (lambda: retrieve(index, QUERIES, k1=1.0), "`k1`: a setting of BM25"),
         (lambda: retrieve({"a": "b"}, QUERIES, model=tiny), "BM25 has no model"),
         (lambda: build_index(texts, out=out, model=tmp_path / "none"), "no such folder"),
         (lambda: build_index(texts, out=out, model=1), "`model`: expected a folder"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, cast
@@ -13,11 +13,11 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_queries, check_apart
 from evenrank.files.arguments import checked
-from evenrank.files.errors import FAST, arg, quoted, require
+from evenrank.files.errors import FAST, arg, require
 from evenrank.files.passages import as_passages, folded
 from evenrank.files.reading import is_index
 
-from .analysis import Analyzer
+from .analysis import Analyzer, stop_word_set, words_digest
 from .bm25 import Index, build
 from .expansion import RM3
 from .index_folder import Encoding, FirstStage, Manifest, read_manifest, refuse_model, verify
@@ -151,9 +151,8 @@ def retrieve(
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
     descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.
 
-    Raises EvenrankError for a setting or a weight out of range, for settings of BM25 beside an index, which has its
-    own, and if no query has a result; InputError for a collection that cannot be read and an index that is unfinished
-    or damaged.
+    Raises EvenrankError for a setting or a weight out of range, for a setting that is not the index's, and if no query
+    has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
     """
     require("a search", "search", *FAST)
     if is_index(collection):
@@ -163,15 +162,8 @@ def retrieve(
     of_passages = None if passages is None else as_passages(passages)
     if isinstance(collection, FirstStage):
         index = collection
-        settings = {
-            "k1": (k1, None),
-            "b": (b, None),
-            "stopwords": (stopwords, "default"),
-            "stemmer": (stemmer, "default"),
-        }
-        for setting, (value, default) in settings.items():
-            if value != default:
-                raise EvenrankError(f"{arg(setting)}: an index has its own, found {quoted(value)}: build another index")
+        stemmer = None if stemmer == "none" else stemmer
+        check_settings(index, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
     else:
         refuse_model(model, encoding)
         k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
@@ -209,3 +201,34 @@ def _documents(search: Callable[[object, int], Run], queries: object, k: int, pa
     order = pl.DataFrame({"query_id": first.queries})
     table = order.join(pl.concat(done), on="query_id", how="left", maintain_order="left_right")
     return replace(first, table=table, card={**(first.card or {}), "depth": k})
+
+
+def check_settings(index: FirstStage, **given: object) -> None:
+    """Raises EvenrankError for a setting of a search that differs from that of the index.
+
+    ``given``: ``k1``, ``b`` (None: not given), ``stopwords``, ``stemmer`` (``"default"``: not given).
+    """
+    manifest = index.manifest
+    for name, value in given.items():
+        if value == "default" or (value is None and name in ("k1", "b")):
+            continue
+        if manifest is None:
+            if value == getattr(index, name, None):
+                continue
+            raise EvenrankError(f"{arg(name)}: an index in memory has its own; build another")
+        own = manifest.settings.get(name)
+        if manifest.kind != "bm25":
+            raise EvenrankError(f"{arg(name)}: a setting of BM25, and {manifest.path} is an index of another kind")
+        same = value == own
+        if name == "stopwords":
+            words = stop_word_set(value if isinstance(value, str) else cast("Sequence[str] | None", value))
+            same = words_digest(words) == manifest.settings.get("stopwords_sha256")
+            value = value if isinstance(value, str | None) else "others"
+        if not same:
+            raise EvenrankError(
+                f"{arg(name)}: the index {manifest.path} has {_named(own)}, found {_named(value)}; build another index"
+            )
+
+
+def _named(value: object) -> str:
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

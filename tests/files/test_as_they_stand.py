@@ -114,6 +114,9 @@ runs = st.lists(
 @example(["1 Q0 a 1 1e-320 t", "1 Q0 b 2 1e-321 t", "2 Q0 a 1 0.30000000000000004 t"], LINES_ALONE, "score")
 # Ties fall by the bytes of the id, and 0 ties with −0.
 @example(["1 Q0 𝔘 1 7 t", "1 Q0 \uff5e 1 7 t", "2 Q0 a 1 0 t", "2 Q0 b 2 -0.0 t", "2 Q0 c 3 0 t"], LINES_ALONE, "score")
+# Two byte order marks, and a control character that is no space.
+@example(["\ufeff\ufeffa Q0 a 1 1 t"], LINES_ALONE, "score")
+@example(["a Q0 a 1,5 1 \x1c "], LINES_ALONE, "score")
 # Other spaces, and ids that read the same when they are put together.
 @example(["1\u00a02 Q0 a\u2003b 1 1 t", "1 Q0 1a 1 2 t", "11 Q0 a 1 1 t"], LINES_ALONE, "score")
 def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing, order: Order) -> None:

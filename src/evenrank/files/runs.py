@@ -267,9 +267,11 @@ def write_run(run: object, out: str | os.PathLike[str]) -> None:
             write(part)
         return
     for column in ("query_id", "doc_id"):
-        bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
+        # A byte order mark that begins a file is none of its first id.
+        bad = table[column].filter(table[column].str.contains(r"^$|^\x{feff}|[ \t\r\n]"))
         if len(bad):
-            raise InputError(out, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
+            problem = "begins with a byte order mark" if bad[0][:1] == "\ufeff" else "is empty or contains white space"
+            raise InputError(out, f"cannot be written: {quoted(bad[0])} as {column} {problem}")
     tag = readable("_".join(run.name.split())) or "run"
     lines = table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     with atomic_path(out) as part, open(part, "wb") as file:

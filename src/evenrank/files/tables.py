@@ -330,7 +330,7 @@ def lines_or_columns(
         if of_pairs or not heading.isdisjoint(QUERY):
             table = columns_in(name, b"".join(block.data for block in (first, *blocks))).table
             return None, _known_names(table, {name for names in columns.values() for name in names})
-        if len(heading) > 2 and "\t" not in line and len(line.split()) < len(layout.fields):
+        if len(heading) > 2 and "\t" not in line and len(re.split("[ \t]+", line.strip(" \t"))) < len(layout.fields):
             other = f" ({arg('run_columns', 'query=…,document=…,score=…')} names others)" if "rank" in columns else ""
             expected = f"expected {layout.what}, or columns {', '.join(list(columns)[:3])}{other}"
             raise InputError(path, f"{expected}, found {quoted(line)}", line=first.first_line)

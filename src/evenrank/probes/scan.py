@@ -594,7 +594,8 @@ def _with_command(loss: Loss, settings: Mapping[str, object], found: SearchResul
     collection = shlex.quote(str(settings.get("collection", "COLLECTION")))
     # Passages that are cut already are cut anew of their documents.
     path = str(settings.get("collection", ""))
-    source = "DOCUMENTS" if os.path.isfile(os.path.join(os.path.dirname(path), "documents.csv")) else collection
+    cut = path != "" and os.path.isfile(os.path.join(os.path.dirname(path), "documents.csv"))
+    source = "DOCUMENTS" if cut else collection
     model = settings.get("model")
     command = None
     if loss.cause in ("another id", "not in the index", "wrong vector") and "run" not in settings:

@@ -141,7 +141,9 @@ def test_how_queries_count_is_told() -> None:
     alone = initial_budget({**data, "settings": {"query_clusters": "none"}})
     assert "\n# Each query counts by itself: a gate needs `query_clusters` none as well.\n" in alone
     named = initial_budget({**unlike, "settings": {"query_clusters": "query clusters: topics.csv"}})
-    assert "\n# These are the query clusters: topics.csv: a gate needs `query_clusters` as well.\n" in named
+    assert (
+        "\n# Queries count by clusters (query clusters: topics.csv): a gate needs `query_clusters` as well.\n" in named
+    )
     # Clusters are those of all queries: of some with a value they are not counted.
     values = {name: np.where(np.arange(QUERIES) < 100, np.nan, column) for name, column in BASE.items()}
     fewer = {**copies(**values), "query_cluster": [max(0, query - 5) for query in range(QUERIES)]}

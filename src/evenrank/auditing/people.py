@@ -223,7 +223,7 @@ def _selection(
         if rank is not None and number.any():
             raise EvenrankError(f"{arg.rank} of several lists: give {arg.k}, as their ranks have no common median")
         return (values > np.median(values)).astype(np.float64), _PHRASES.text(
-            "selects_above" if score else "selects_below", column=score or rank
+            "selects_above" if rank is None else "selects_below", column=score or rank
         )
     order = pl.DataFrame({"list": number, "value": -values}).select(
         pl.col("value").rank("min").over("list").alias("from"), pl.col("value").rank("max").over("list").alias("to")

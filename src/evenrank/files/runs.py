@@ -267,11 +267,12 @@ def write_run(run: object, out: str | os.PathLike[str]) -> None:
             write(part)
         return
     for column in ("query_id", "doc_id"):
-        # A byte order mark that begins a file is none of its first id.
-        bad = table[column].filter(table[column].str.contains(r"^$|^\x{feff}|[ \t\r\n]"))
+        bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
         if len(bad):
-            problem = "begins with a byte order mark" if bad[0][:1] == "\ufeff" else "is empty or contains white space"
-            raise InputError(out, f"cannot be written: {quoted(bad[0])} as {column} {problem}")
+            raise InputError(out, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
+    if table["query_id"].head(1).str.starts_with("\ufeff").any():
+        # At the beginning of a file it is no part of the id.
+        raise InputError(out, f"cannot be written: {quoted(table['query_id'][0])} begins with a byte order mark")
     tag = readable("_".join(run.name.split())) or "run"
     lines = table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     with atomic_path(out) as part, open(part, "wb") as file:

@@ -298,8 +298,9 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     taken = left & lacking[answers.own]
     share, influence = _mean((taken & (answers.ranks > t)).astype(np.float64))
     rows = np.flatnonzero(lacking | unseen)
-    listed = (
-        np.bincount(documents.group[documents.in_lists & (documents.group >= 0)], minlength=len(documents.groups)) > 0
+    listed, drawn = (
+        np.bincount(documents.group[mask & (documents.group >= 0)], minlength=len(documents.groups))
+        for mask in (documents.in_lists, tested)
     )
     evidence = {
         "tested": int(tested.sum()),
@@ -312,12 +313,8 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         "f1": f1,
         "certain": int((documents.missing | documents.zero).sum()),
         "values": len(documents.groups),
-        "unlisted_values": [
-            name
-            for value, name in enumerate(documents.groups)
-            if (tested & (documents.group == value)).sum() >= FEWEST_OF_VALUE and not listed[value]
-        ],
-        "values_listed": bool(listed.all()),
+        "unlisted_values": [documents.groups[k] for k in np.flatnonzero((drawn >= FEWEST_OF_VALUE) & (listed == 0))],
+        "values_listed": bool((listed > 0).all()),
     }
     least = next(n for n in range(FEWEST_MISSING, size + 9 + 2 * f1) if sign_p(n, f1) < ALPHA)
     error, seen = clustered_error(influence, answers.own), least / max(1, int(tested.sum()))

@@ -48,7 +48,6 @@ _CAUSES = {
     "short": ("short", "length", "join them with their neighbours, or leave them out"),
 }
 """By cause: the key of its sentence, by what it is a loss (of those that are not shown), and what mends it."""
-_SENTENCES = ("sentences: the first, the last and one other of each drawn passage",)
 _COUNTED = (
     "Answers are counted on whole sentences; places on queries of three to five of a sentence's rarest words, or on a"
     " log. A passage that holds the sentence, or shares nine tenths of the words, counts as found."
@@ -61,13 +60,16 @@ LENGTHS = (50, 100, 200, 400, 800)
 def scan_page(result: ScanResult) -> Page:
     """All that a scan has found."""
     drawn = f"{result.passages:,} of {result.documents:,} passages drawn"
-    rank = () if result.found is None else (f"found: among the first {result.found.rank}",)
+    key = ["±: half of a 99% interval"]
+    if result.found is not None:
+        key = [f"found: among the first {result.found.rank}", *key]
+        key.append("sentences: the first, the last and one other of each drawn passage")
     return Page(
         "scan",
         f"Scan of {result.name}",
         tuple(scan_findings(result)),
         _table(result),
-        (*rank, "±: half of a 99% interval", *(_SENTENCES if rank else ())),
+        tuple(key),
         f"{counted(result.queries, 'query')}, {drawn}",
         tuple(_next(result)),
         sections=tuple(_sections(result)),

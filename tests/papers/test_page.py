@@ -43,11 +43,11 @@ def test_a_change_is_tested_against_its_baseline() -> None:
     rng, ids = np.random.default_rng(1), [f"q{query}" for query in range(12)]
     values = {"MRR": (base := rng.normal(0.4, 0.1, 12), base + rng.normal(0.03, 0.05, 12))}
     values["bias"] = rng.normal(-0.3, 0.1, 12), rng.normal(0.25, 0.1, 12)
-    found = Figures(True)
+    figures = Figures(True)
     for figure, of in values.items():
         for system, column in zip(("x base", "x new"), of, strict=True):
-            found.add(figure, system, 0, ids, column)
-    changes = Layout("1", "", ("MRR", "|bias|"), against={" new": " base"})._changes(found, "x new")
+            figures.add(figure, system, 0, ids, column)
+    changes = Layout("1", "", ("MRR", "|bias|"), against={" new": " base"})._changes(figures, "x new")
     (first, second), (negative, positive) = values.values()
     # Holm's correction doubles the lower p.
     p = 2 * stats.ttest_rel(first, second).pvalue

@@ -25,18 +25,18 @@ from evenrank.probes.sentence_moves import SentenceMoves
 
 def test_contrasts_by_hand() -> None:
     # Two queries over 0, .5, 1: first − last 1 and −1, ends − middle 0 and .5 − .2 = .3.
-    found = position_curve(np.array([[1.0, 0.5, 0.0], [0.0, 0.2, 1.0], [np.nan, 1.0, 1.0]]))
-    assert (found.n, found.means.tolist()) == (2, [0.5, 0.35, 0.5])
-    assert found.first_last.mean == 0
-    assert found.ends_middle.mean == pytest.approx(0.15)
+    curve = position_curve(np.array([[1.0, 0.5, 0.0], [0.0, 0.2, 1.0], [np.nan, 1.0, 1.0]]))
+    assert (curve.n, curve.means.tolist()) == (2, [0.5, 0.35, 0.5])
+    assert curve.first_last.mean == 0
+    assert curve.ends_middle.mean == pytest.approx(0.15)
     # Over 0, ⅓, ⅔, 1 the middle is the mean of the two.
     assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([2, 0, 1, -1])
     assert contrast_weights(2)[1].tolist() == [0, 0]
     assert position_curve(np.zeros((20, 2))).ends_middle.reason == "two places have no middle"
     # The signs: higher at first is positive, and so is higher at the ends.
     for row, expected in (([2.0, 1, 0], (2, 0)), ([1.0, 0, 1], (0, 1))):
-        found = position_curve(np.array([row] * 3))
-        assert (found.first_last.mean, found.ends_middle.mean) == expected
+        curve = position_curve(np.array([row] * 3))
+        assert (curve.first_last.mean, curve.ends_middle.mean) == expected
 
 
 @given(st.integers(1, 40), st.integers(2, 12))
@@ -81,20 +81,20 @@ def test_contrasts_against_slow_ones() -> None:
     rng = np.random.default_rng(4)
     passages = np.repeat(np.arange(40), rng.integers(1, 5, 40))
     rows = rng.normal(np.array([0.5, 0, 0.4]), 1, (len(passages), 3))
-    found = position_curve(rows, clusters=passages)
+    curve = position_curve(rows, clusters=passages)
     p_values = []
-    for one, values in ((found.first_last, rows[:, 0] - rows[:, 2]),
-                        (found.ends[0], rows[:, 0] - rows[:, 1]),
-                        (found.ends[1], rows[:, 2] - rows[:, 1])):  # fmt: skip
+    for one, values in ((curve.first_last, rows[:, 0] - rows[:, 2]),
+                        (curve.ends[0], rows[:, 0] - rows[:, 1]),
+                        (curve.ends[1], rows[:, 2] - rows[:, 1])):  # fmt: skip
         mean, t, hall = slow(values, passages)
         assert (one.mean, one.n, one.unit) == (pytest.approx(mean), 40, "passages")
         expected = 2 * float(stdtr(39, -min(abs(t), abs(hall)))) if t * hall > 0 else 1.0
         assert one.p == pytest.approx(expected)
         p_values.append(expected)
     # Both ends have to differ from the middle.
-    assert found.ends_middle.p == pytest.approx(max(p_values[1:]))
+    assert curve.ends_middle.p == pytest.approx(max(p_values[1:]))
     low, high = sorted([p_values[0], max(p_values[1:])])
-    corrected = sorted(one.holm_p for one in (found.first_last, found.ends_middle) if one.holm_p is not None)
+    corrected = sorted(one.holm_p for one in (curve.first_last, curve.ends_middle) if one.holm_p is not None)
     # The third is taken for 1.
     assert corrected == pytest.approx([min(1, 2 * low), max(min(1, 2 * low), high)])
 
@@ -102,9 +102,9 @@ def test_contrasts_against_slow_ones() -> None:
 def test_queries_of_one_passage_are_one_unit() -> None:
     rng = np.random.default_rng(3)
     rows = rng.normal(np.array([0, 0, 0.4]), 1, (30, 3))
-    one = position_curve(rows)
+    single = position_curve(rows)
     together = position_curve(np.repeat(rows, 4, axis=0), clusters=np.repeat(np.arange(30), 4))
-    assert np.array(together.ci95) == pytest.approx(np.array(one.ci95))
+    assert np.array(together.ci95) == pytest.approx(np.array(single.ci95))
     # Bands do not count how unequal passages are: of values far from 0, one has most of the queries.
     passages = np.repeat(np.arange(20), [20, *[1] * 19])
     rows = 10 + 0.1 * np.random.default_rng(0).normal(size=(20, 3))[passages]
@@ -125,7 +125,7 @@ def test_u_shapes_and_lines_are_found() -> None:
     line = of([0.6, 0.45, 0.3, 0.15, 0.0])
     assert (line.first_last.verdict, line.ends_middle.verdict) == ("shown", "no difference shown")
     # A score that never changes is no difference.
-    found = position_curve(np.zeros((20, 3)) + np.array([1e-12, 0, 0]))
-    assert (found.first_last.verdict, found.first_last.p, found.first_last.mean) == ("no difference shown", 1.0, 0.0)
+    curve = position_curve(np.zeros((20, 3)) + np.array([1e-12, 0, 0]))
+    assert (curve.first_last.verdict, curve.first_last.p, curve.first_last.mean) == ("no difference shown", 1.0, 0.0)
     few = position_curve(np.zeros((14, 3)))
     assert (few.first_last.verdict, few.first_last.p) == ("no difference shown", None)
